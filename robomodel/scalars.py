@@ -135,7 +135,11 @@ def as_number(x: Scalar) -> Scalar:
 
 
 def solve(
-    matrix: Sequence[Vector], right: Sequence[Vector], *, floor: float = 0.0
+    matrix: Sequence[Vector],
+    right: Sequence[Vector],
+    *,
+    floor: float = 0.0,
+    units: Sequence[float] = (),
 ) -> list[list[Scalar]]:
     """X of ``matrix @ X = right`` for a matrix of full column rank, square or taller.
 
@@ -144,40 +148,81 @@ def solve(
     whose pivots are norms of whole columns and vanish only where the rank does. A taller matrix
     must belong to a consistent system (redundant rows); the result is its least-squares solution.
 
-    ``floor``: the result is nan if the sine of the angle between a column and the span of those
-    before it is below this value.
+    ``floor``: the result is nan where the square root of :func:`regularity` is not above it.
     """
     rows, columns = len(matrix), len(matrix[0])
     if rows == columns == 1:
-        inverse = div(1.0, matrix[0][0])
+        inverse = _inverse(matrix[0][0], _single(matrix, units), floor)
         return [[inverse * b for b in right[0]]]
     if rows == columns == 2:
         (a, b), (c, d) = matrix
-        determinant = a * d - b * c
-        inverse = div(1.0, determinant)
-        if floor:
-            size = dot((a, c), (a, c)) * dot((b, d), (b, d))
-            inverse = _regular(inverse, determinant * determinant, size, floor)
+        inverse = _inverse(a * d - b * c, _pair(matrix, units), floor)
         return [
             [inverse * (d * x - b * y) for x, y in zip(*right, strict=True)],
             [inverse * (a * y - c * x) for x, y in zip(*right, strict=True)],
         ]
-    return _gram_schmidt(matrix, right, floor)
+    return _gram_schmidt(matrix, right, floor, units)
 
 
-def _regular(inverse: Scalar, square: Scalar, size: Scalar, floor: float) -> Scalar:
-    """The inverse of a pivot; nan if its square is below floor² times ``size``."""
-    below = square - (floor**2 * size + TINY)
-    return select(below, math.nan, inverse)
+def regularity(matrix: Sequence[Vector], units: Sequence[float] = ()) -> Scalar:
+    """The least sin² between a column and the span of the columns before it; 0 without full rank.
+
+    ``units``: lengths that the columns usually have, by which sines are lengths of what is left of
+    them: so a column counts that is itself of the size of rounding errors. Without, those that they
+    have.
+    """
+    rows, columns = len(matrix), len(matrix[0])
+    if rows == columns == 1:
+        return div(*_single(matrix, units))
+    if rows == columns == 2:
+        return div(*_pair(matrix, units))
+    pivots: list[tuple[Scalar, Scalar]] = []
+    _gram_schmidt(matrix, [[]] * rows, 0.0, units, pivots)
+    least: Scalar = 1.0
+    for pivot in pivots:
+        least = minimum(div(*pivot), least)
+    return least
+
+
+def _single(matrix: Sequence[Vector], units: Sequence[float]) -> tuple[Scalar, Scalar]:
+    """The square of a 1x1 matrix, and the size of which it is a share."""
+    x = matrix[0][0]
+    return x * x, units[0] * units[0] if units else x * x
+
+
+def _pair(matrix: Sequence[Vector], units: Sequence[float]) -> tuple[Scalar, Scalar]:
+    """The square of the determinant of a 2x2 matrix, and the size of which it is a share."""
+    (a, b), (c, d) = matrix
+    determinant = a * d - b * c
+    if units:
+        return determinant * determinant, (units[0] * units[1]) ** 2
+    return determinant * determinant, dot((a, c), (a, c)) * dot((b, d), (b, d))
+
+
+def _inverse(pivot: Scalar, of: tuple[Scalar, Scalar], floor: float) -> Scalar:
+    """1 / pivot; where a square is no more than floor² of a size, nan, as 0 · 1/0 is.
+
+    Processors count that as an invalid operation, so that NumPy and kernels can tell of it.
+    """
+    if not floor:
+        return div(1.0, pivot)
+    square, size = of
+    above = floor**2 * size - square
+    return select(above, 1.0, 0.0) * div(1.0, select(above, pivot, 0.0))
 
 
 def _gram_schmidt(
-    matrix: Sequence[Vector], right: Sequence[Vector], floor: float = 0.0
+    matrix: Sequence[Vector],
+    right: Sequence[Vector],
+    floor: float,
+    units: Sequence[float],
+    pivots: list[tuple[Scalar, Scalar]] | None = None,
 ) -> list[list[Scalar]]:
     """Least squares by modified Gram–Schmidt without square roots (Björck), fixed sequence.
 
     The right-hand sides are orthogonalised with the columns, which makes the method as accurate as
-    Householder's; divisions are by squared norms of orthogonalised columns.
+    Householder's; divisions are by squared norms of orthogonalised columns. ``pivots`` gets these,
+    each with the size of which it is a share.
     """
     n = len(matrix[0])
     columns = [list(column) for column in zip(*matrix, strict=True)]
@@ -186,11 +231,15 @@ def _gram_schmidt(
     solution: list[list[Scalar]] = [[0.0] * len(rights) for _ in range(n)]
     for j in range(n):
         pivot = columns[j]
-        square = dot(pivot, pivot)
-        inverse = div(1.0, square)
-        if floor:
+        square = size = dot(pivot, pivot)
+        if units:
+            size = units[j] * units[j]
+        elif floor or pivots is not None:
             before = [row[j] for row in matrix]
-            inverse = _regular(inverse, square, dot(before, before), floor)
+            size = dot(before, before)
+        if pivots is not None:
+            pivots.append((square, size))
+        inverse = _inverse(square, (square, size), floor)
         for k in range(j + 1, n):
             upper[j][k] = factor = inverse * dot(pivot, columns[k])
             columns[k] = [x - factor * p for x, p in zip(columns[k], pivot, strict=True)]

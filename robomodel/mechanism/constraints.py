@@ -22,7 +22,17 @@ from dataclasses import dataclass, replace
 from typing import Protocol, TypeAlias
 
 from robomodel.mechanism.joints import JointModel, relative_motion
-from robomodel.scalars import Scalar, Vector, dot, is_one, is_zero, solve, transposed
+from robomodel.scalars import (
+    Scalar,
+    Vector,
+    dot,
+    is_one,
+    is_zero,
+    minimum,
+    regularity,
+    solve,
+    transposed,
+)
 from robomodel.spatial import (
     UNIT,
     ZERO,
@@ -41,6 +51,7 @@ from robomodel.spatial import (
     skew_squared,
     sum_matrices,
 )
+from robomodel.tolerances import NOTHING
 
 
 @dataclass(frozen=True, slots=True)
@@ -607,7 +618,8 @@ class LoopConstraint:
     Spanning velocities are ``expand`` · z. z holds the independent velocities (its columns
     ``independent``) and those that the loops determine, which are solved for block by block.
     ``keep`` are the (loop, row) pairs that determine them. K_i and K_d are the columns of K ·
-    expand of independent and of dependent velocities.
+    expand of independent and of dependent velocities. ``units`` are the lengths that the columns of
+    K · expand usually have. Where K_d is singular to rounding, G and g are nan.
     """
 
     links: tuple[Link, ...]
@@ -616,6 +628,7 @@ class LoopConstraint:
     expand: tuple[tuple[float, ...], ...]
     independent: tuple[int, ...]
     blocks: tuple[Block, ...]
+    units: tuple[float, ...]
 
     def positions(self, q: Vector) -> list[Scalar]:
         """The positions themselves: an implicit cluster's q holds all of them."""
@@ -623,9 +636,7 @@ class LoopConstraint:
 
     def _dependent(self, jacobian: Rows, right: Rows) -> dict[int, list[Scalar]]:
         """Solve K_d x = right for every dependent column of z."""
-        reduced = [
-            [dot(row, column) for column in zip(*self.expand, strict=True)] for row in jacobian
-        ]
+        reduced = self._reduced(jacobian)
         solution: dict[int, list[Scalar]] = {}
         for block in self.blocks:
             sides = []
@@ -637,9 +648,27 @@ class LoopConstraint:
                             b - reduced[r][column] * x for b, x in zip(side, solved, strict=True)
                         ]
                 sides.append(side)
-            matrix = [[reduced[r][c] for c in block.columns] for r in block.rows]
-            solution.update(zip(block.columns, solve(matrix, sides), strict=True))
+            matrix, units = self._block(reduced, block)
+            rates = solve(matrix, sides, floor=NOTHING, units=units)
+            solution.update(zip(block.columns, rates, strict=True))
         return solution
+
+    def _reduced(self, jacobian: Rows) -> list[list[Scalar]]:
+        """K · expand."""
+        columns = list(zip(*self.expand, strict=True))
+        return [[dot(row, column) for column in columns] for row in jacobian]
+
+    def _block(self, reduced: Rows, block: Block) -> tuple[list[list[Scalar]], list[float]]:
+        """A diagonal block of K_d, and the units of its columns."""
+        matrix = [[reduced[r][c] for c in block.columns] for r in block.rows]
+        return matrix, [self.units[c] for c in block.columns]
+
+    def regularity(self, positions: Vector) -> Scalar:
+        """The least sin² between a column of K_d and those before it, 0 where it is singular."""
+        reduced, least = self._reduced(self.rows(positions)[1]), 1.0
+        for block in self.blocks:
+            least = minimum(regularity(*self._block(reduced, block)), least)
+        return least
 
     def conditions(self, positions: Vector, velocities: Vector) -> Conditions:
         """The loops' rows, then the couplings'; redundant ones are combined to K_dᵀ K."""

@@ -207,7 +207,10 @@ def _constraint(
     solved = eliminate_couplings(problem, frozenset(independent), prefer)
     z, rows = expansion(geometry, solved.pivots)
     expand = tuple(rows)
-    pattern = np.max(np.abs(jacobian @ np.array(expand)), axis=0) > NOTHING
+    columns = jacobian @ np.array(expand)
+    pattern = np.max(np.abs(columns), axis=0) > NOTHING
+    lengths = np.linalg.norm(columns / problem.row_unit[keep, None], axis=1)
+    units = np.sqrt(np.mean(lengths**2, axis=0))
     pairs = [(a, b) for a, loop in enumerate(geometry.loops) for b in range(len(loop.rows))]
     constraint = LoopConstraint(
         geometry.links,
@@ -216,6 +219,7 @@ def _constraint(
         expand,
         tuple(z.index(i) for i in independent),
         blocks(pattern, [i for i, column in enumerate(z) if column not in independent]),
+        tuple(units.tolist()),
     )
     return constraint, solved.chosen
 
