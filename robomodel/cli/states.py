@@ -28,10 +28,11 @@ from robomodel.kernels import obstacle
 from robomodel.mechanism.springs import Spring
 from robomodel.model import Model
 from robomodel.model.configurations import states
+from robomodel.model.configurations.singular import singularities
 from robomodel.model.elements import Joint
 from robomodel.reports.document import Cell, Document, Section, Table, count
 from robomodel.running import track
-from robomodel.tolerances import CLOSED, SAME
+from robomodel.tolerances import CLOSED, NOTHING, SAME
 
 ROUND_TRIP = 1e-6  # relative; at regular states forward dynamics returns a far more exactly
 
@@ -102,6 +103,11 @@ def dynamics(
 
 def _computed(model: Model, state: StateInput, *, passive: bool) -> dict[str, Any]:
     """What is computed at a state, by the keys of the JSON document."""
+    with np.errstate(all="ignore"):  # the finding says it
+        return _at(model, state, passive=passive)
+
+
+def _at(model: Model, state: StateInput, *, passive: bool) -> dict[str, Any]:
     q, v, a = state.q, state.v, state.a
     # one state is not worth compiling for
     tau = compute.rnea(model, q, v, a, passive=passive, backend="numpy")
@@ -110,8 +116,7 @@ def _computed(model: Model, state: StateInput, *, passive: bool) -> dict[str, An
     if state.tau is not None:
         pushed = compute.aba(model, q, v, state.tau, passive=passive, backend="numpy")
         forward = {"tau": state.tau, "a": pushed}
-    with np.errstate(all="ignore"):
-        round_trip = float(np.max(np.abs(back - a), initial=0.0))
+    round_trip = float(np.max(np.abs(back - a), initial=0.0))
     kinetic, potential = compute.energy(model, q, v, backend="numpy")
     unusable = _finding(model, state, tau, round_trip, forward["a"])
     return {
@@ -150,9 +155,9 @@ def _finding(
 ) -> str | None:
     """Why these results cannot be used, or None."""
     if not np.all(np.isfinite(tau)):
-        if np.all(np.isfinite(model.constraint_jacobian(state.q))):
-            return "inverse dynamics is not a number: these velocities or accelerations overflow"
-        return "singular state: a loop's independent joints do not say how its other joints move"
+        if singular := "; ".join(str(x) for x in singularities(model, state.q, NOTHING)):
+            return f"singular state: {singular}"
+        return "inverse dynamics is not a number: these velocities or accelerations overflow"
     if not (math.isfinite(round_trip) and np.all(np.isfinite(forward))):
         return "forward dynamics is not a number: the mass matrix is singular at this state"
     if round_trip > ROUND_TRIP * max(1.0, float(np.max(np.abs(state.a), initial=0.0))):
@@ -371,7 +376,9 @@ def completed_state(model: Model, request: Request, seed: int | None) -> StateIn
     beyond = model.check(
         q, vectors["v"], tolerance=ROUNDED_INPUT
     )  # what is typed holds to its digits
-    findings += [str(x) for x in beyond if typed[x.quantity]]
+    typed["sine"] = chosen
+    at = {str(x) for x in singularities(model, q, NOTHING)}  # told by what follows from it
+    findings += [str(x) for x in beyond if typed[x.quantity] and str(x) not in at]
     return StateInput(q, vectors["v"], vectors["a"], vectors.get("tau"), notes, findings)
 
 

@@ -52,6 +52,7 @@ from robomodel.errors import (
 from robomodel.kernels import NoCompilerError
 from robomodel.kernels.function import Kernel, TracedFunction
 from robomodel.model.arguments import as_array, as_numbers, by_name, common_batch
+from robomodel.model.configurations import singular
 from robomodel.model.configurations.states import REMEDY, check_finite, loop_faults
 from robomodel.model.derived import traced
 from robomodel.model.model import Model
@@ -335,8 +336,9 @@ def traced_algorithm(model: Model, spec: AlgorithmSpec) -> TracedFunction:
 
     label = spec.name if spec.method == "cluster" else f"{spec.name}:{spec.method}"
     return TracedFunction(
-        spec.name, sizes, spec.results(model), build, shared=(PARAMETERS,), label=label
-    )
+        spec.name, sizes, spec.results(model), build, shared=(PARAMETERS,), label=label,
+        explain=singular.explanation(model, sizes),
+    )  # fmt: skip
 
 
 # ---- options and their documentation -------------------------------------------------------------
@@ -665,7 +667,9 @@ def run(
     function = traced_algorithm(model, spec)
     kernel = kernel_of(function, backend, len(arrays))
     if kernel is None:
-        return function.on_arrays(*arrays.values())
+        results = function.on_arrays(*arrays.values())
+        function.tell([*arrays.values()], results)
+        return results
     if not forces:
         model.derived[key] = kernel.fast
     return kernel(*arrays.values())

@@ -36,12 +36,16 @@ class NoCompilerError(RuntimeError):
 class CompiledUfunc:
     """A ufunc, and the objects that own its memory.
 
-    ``shaped`` gives matrices as matrices, ``quiet`` gives no warnings of NumPy.
+    ``shaped`` gives matrices as matrices, ``quiet`` gives no warnings of NumPy, ``watched`` does
+    both. The number in ``raised`` is not zero if results of these two may not be finite, since it
+    was last set to zero; where processors do not tell, it never is zero.
     """
 
     ufunc: np.ufunc
     shaped: np.ufunc
     quiet: Callable[..., Any]
+    watched: Callable[..., Any]
+    raised: memoryview
     signature: str
     alive: tuple[object, ...]
     loop: int  # address of the ufunc's inner loop
@@ -81,16 +85,25 @@ def compile_program(
     engine, loop = machine.load(codes, "loop")
     *arguments, output = (f"(t,{n})" if k in rows else f"({n})" for k, n in enumerate(sizes))
     signature = ",".join(arguments) + f"->{output}"
+    raised = (ctypes.c_int64 * 1)(not X86)
     ufunc, memory = _ufunc(loop, len(arguments), signature, dtype)
     shaped, quiet = ufunc, cast("Callable[..., Any]", partial(_quiet, ufunc))
-    if len(shape) == 2 and iteration is None:
-        matrix = f"{','.join(arguments)}->({shape[0]},{shape[1]})"
-        shaped, more = _ufunc(loop, len(arguments), matrix, dtype, columns=shape[1])
+    matrix = len(shape) == 2 and iteration is None
+    form = f"{','.join(arguments)}->({shape[0]},{shape[1]})" if matrix else signature
+    columns = shape[1] if matrix else 0
+    if matrix:
+        shaped, more = _ufunc(loop, len(arguments), form, dtype, columns)
         memory += more
+    watched = cast("Callable[..., Any]", partial(_quiet, shaped))
     if X86:
-        quiet, more = _ufunc(loop, len(arguments), signature, dtype, quiet=True)
+        quiet, more = _ufunc(loop, len(arguments), signature, dtype, 0, raised)
         memory += more
-    return CompiledUfunc(ufunc, shaped, quiet, signature, (engine, *memory), loop)
+        watched = quiet
+        if matrix:
+            watched, more = _ufunc(loop, len(arguments), form, dtype, columns, raised)
+            memory += more
+    seen = memoryview(raised).cast("B").cast("q")
+    return CompiledUfunc(ufunc, shaped, quiet, watched, seen, signature, (engine, *memory), loop)
 
 
 def _quiet(ufunc: np.ufunc, *arguments: Any, out: Any = None) -> Any:
@@ -99,18 +112,25 @@ def _quiet(ufunc: np.ufunc, *arguments: Any, out: Any = None) -> Any:
 
 
 def _ufunc(
-    loop: int, inputs: int, signature: str, dtype: Dtype, *, columns: int = 0, quiet: bool = False
+    loop: int,
+    inputs: int,
+    signature: str,
+    dtype: Dtype,
+    columns: int = 0,
+    raised: ctypes.Array[ctypes.c_int64] | None = None,
 ) -> tuple[np.ufunc, tuple[object, ...]]:
     """A ufunc (PyUFunc_FromFuncAndDataAndSignature) from a loop, and the memory that it uses.
 
-    ``columns``, of a result that is a matrix, and ``quiet`` are the loop's data.
+    ``columns`` of a result that is a matrix. ``raised`` gets floating-point exceptions, of which
+    NumPy then does not warn.
     """
     text, number = ctypes.c_char_p, ctypes.c_int
     make = ctypes.PYFUNCTYPE(
         ctypes.py_object, ctypes.c_void_p, ctypes.c_void_p, text, number, number, number, number,
         text, text, number, text,
     )(numpy_functions("_UFUNC_API")[31])  # fmt: skip
-    options = (ctypes.c_int64 * 2)(columns, quiet)
+    told = 0 if raised is None else ctypes.addressof(raised)
+    options = (ctypes.c_int64 * 3)(columns, raised is not None, told)
     loops = (ctypes.c_void_p * 1)(loop)
     data = (ctypes.c_void_p * 1)(ctypes.addressof(options))
     types = ctypes.create_string_buffer(bytes([np.dtype(dtype).num] * (inputs + 1)))
@@ -119,7 +139,7 @@ def _ufunc(
         ctypes.addressof(loops), ctypes.addressof(data), ctypes.cast(types, text), 1, inputs, 1, -1,
         name, doc, 0, signs,
     )  # fmt: skip
-    return ufunc, (loops, data, options, types, name, doc, signs)
+    return ufunc, (loops, data, options, raised, types, name, doc, signs)
 
 
 @functools.cache

@@ -20,7 +20,9 @@ from typing import Any, TypeAlias, TypeVar, get_args
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from robomodel.errors import warn
 from robomodel.kernels.compile import CompiledUfunc, NoCompilerError, compile_program, compile_ptx
+from robomodel.kernels.llvm.assembly import X86
 from robomodel.kernels.plan import Iteration
 from robomodel.kernels.program import Dtype, Program
 from robomodel.kernels.threads import run_ufunc
@@ -85,6 +87,8 @@ class TracedFunction:
         key: Identifies the program, which then is traced only if the cache has no code for it;
             None: the program itself does.
         origin: A function that can be pickled, and its arguments, which make it again.
+        explain: Says, of arrays of arguments, why results are not finite, or nothing; calls of
+            its kernel and of ``telling`` then warn so, in place of NumPy.
     """
 
     name: str
@@ -99,6 +103,7 @@ class TracedFunction:
     label: str = ""
     key: str | None = None
     origin: tuple[Callable[..., TracedFunction], tuple[object, ...]] | None = None
+    explain: Callable[[Sequence[Array]], str] | None = None
     _kernels: dict[tuple[object, Dtype], Any] = field(default_factory=dict, repr=False)
 
     def __reduce__(self) -> tuple[Callable[..., TracedFunction], tuple[object, ...]]:
@@ -159,6 +164,24 @@ class TracedFunction:
             return self.on_arrays
         shapes = self.shapes if self.iteration is None else ((self.size,),)
         return Results(compiled, self.name, tuple(self.arguments), shapes, quiet=True)
+
+    @cached_property
+    def telling(self) -> Callable[..., Any]:
+        """The callable for calls that warn of results that are not finite, as ``explain`` says."""
+        compiled = self._compiled
+        if compiled is None or self.iteration is not None or self.explain is None:
+            return self._telling
+        return Results(compiled, self.name, tuple(self.arguments), self.shapes, self.explain)
+
+    def _telling(self, *arguments: Array) -> Any:
+        results = self.call(*arguments)
+        self.tell(arguments, results)
+        return results
+
+    def tell(self, arguments: Sequence[ArrayLike], results: Any) -> None:
+        """Warn as ``explain`` says if results are not finite."""
+        if self.explain is not None:
+            _tell(self.name, self.explain, arguments, results)
 
     @cached_property
     def _compiled(self) -> CompiledUfunc | None:
@@ -302,9 +325,12 @@ class Kernel(_CompiledFunction):
             raise ValueError(f"{function.title} has no kernel: {empty[0]} has no numbers")
         compiled = function.compiled(dtype)
         self.ufunc: Callable[..., Array] = compiled.ufunc
-        self._results = Results(compiled, function.name, tuple(self.sizes), self.shapes)
+        self._results = Results(
+            compiled, function.name, tuple(self.sizes), self.shapes, function.explain
+        )
         # looked up once for calls with out=
-        self._count, self._shaped = len(self.sizes), compiled.shaped
+        self._count, self._shaped = len(self.sizes), self._results.ufunc
+        self._flat = compiled.ufunc if function.explain is None else compiled.quiet
         self._whole, self._vector = self._results.whole, self._results.whole == 1
 
     @property
@@ -330,9 +356,12 @@ class Kernel(_CompiledFunction):
                     if self._vector or (
                         self._whole and type(out) is np.ndarray and out.flags.c_contiguous
                     ):
-                        return self._shaped(*arguments, out)
+                        self._shaped(*arguments, out)
+                        self._results.watch(arguments, out)
+                        return out
                     shape = self._results.shape
-                    self.ufunc(*arguments, _flattened(out, shape, self.shapes))
+                    self._flat(*arguments, _flattened(out, shape, self.shapes))
+                    self._results.watch(arguments, out)
                     return out if shape is not None else split(out, self.shapes)
             except (TypeError, ValueError):  # of ``out`` below, with its shape
                 if out is None and not self._lossy(arguments):
@@ -363,9 +392,10 @@ class Kernel(_CompiledFunction):
         fresh = out is None or overlaps
         result = np.empty((*batch, self.size), self.dtype) if out is None or fresh else out
         if not batch or any(x.ndim == 0 for x in arrays):
-            self.ufunc(*arrays, out=result)
+            self._flat(*arrays, out=result)
         else:
-            run_ufunc(self._results.compiled.ufunc, arrays, result, threads)
+            run_ufunc(self._flat, arrays, result, threads)
+        self._results.watch(arguments, result)
         if out is not None and overlaps:
             out[...] = result
             return out
@@ -375,11 +405,14 @@ class Kernel(_CompiledFunction):
 class Results:
     """Calls a ufunc and shapes its numbers into results; ``quiet``: without NumPy's warnings.
 
-    It keeps the ufunc's code in memory, and all that a call looks up, so that a call of a small
-    robot's kernel takes little longer than the kernel.
+    With ``explain`` it warns itself, by what that says of the arguments. It keeps the ufunc's code
+    in memory, and all that a call looks up, so that a call of a small robot's kernel takes little
+    longer than the kernel.
     """
 
-    __slots__ = ("arguments", "compiled", "name", "shape", "shapes", "ufunc", "whole")
+    __slots__ = (
+        "arguments", "compiled", "explain", "name", "raised", "shape", "shapes", "ufunc", "whole",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -387,11 +420,15 @@ class Results:
         name: str,
         arguments: tuple[str, ...],
         shapes: tuple[Shape, ...],
+        explain: Callable[[Sequence[Array]], str] | None = None,
         *,
         quiet: bool = False,
     ) -> None:
         self.compiled = compiled
-        self.ufunc: Callable[..., Array] = compiled.quiet if quiet else compiled.shaped
+        self.explain = explain
+        self.raised = None if explain is None else compiled.raised
+        ufunc = compiled.shaped if explain is None else compiled.watched
+        self.ufunc: Callable[..., Array] = compiled.quiet if quiet else ufunc
         self.name = name
         self.arguments = arguments
         self.shapes = shapes
@@ -411,12 +448,21 @@ class Results:
             if masked or not isinstance(numbers, np.ndarray):
                 raise TypeError(f"{self.name} takes plain arrays, not arguments whose "
                                 f"result is a {type(numbers).__name__}")  # fmt: skip
+        if self.raised is not None and self.raised[0]:
+            self.watch(arguments, numbers)
         if self.whole:
             return numbers
         shape = self.shape
         if shape is None:
             return split(numbers, self.shapes)
         return numbers.reshape(shape if numbers.ndim == 1 else (*numbers.shape[:-1], *shape))
+
+    def watch(self, arguments: Sequence[ArrayLike], numbers: Any) -> None:
+        """Warn if something was raised that left numbers that are not finite."""
+        if self.raised is not None and self.raised[0] and self.explain is not None:
+            if X86:
+                self.raised[0] = 0
+            _tell(self.name, self.explain, arguments, numbers)
 
     def count(self, arguments: Sequence[ArrayLike]) -> None:
         """Raises TypeError for a wrong number: the ufunc would take one more for its result."""
@@ -426,6 +472,35 @@ class Results:
                 f"{self.name} takes the arguments ({', '.join(self.arguments)}), got "
                 f"{len(arguments)}{hint}"
             )
+
+
+def _tell(
+    name: str,
+    explain: Callable[[Sequence[Array]], str],
+    arguments: Sequence[ArrayLike],
+    results: Any,
+) -> None:
+    """Warn, or raise, as ``np.errstate`` says, if results of finite arguments are not finite.
+
+    Arguments on which results were written are gone.
+    """
+    wanted, arrays = np.geterr()["invalid"], [np.asarray(x) for x in arguments]
+    if wanted == "ignore":
+        return
+    parts = results if isinstance(results, tuple) else (results,)
+    kept = not any(np.may_share_memory(x, part) for x in arrays for part in parts)
+    batch = np.broadcast_shapes(*(x.shape[:-1] for x in arrays))
+    lost = np.zeros(batch, dtype=bool)
+    for part in parts:
+        lost |= ~np.all(np.isfinite(part).reshape(*batch, -1), axis=-1)
+    for x in arrays if kept else ():
+        lost &= np.all(np.isfinite(x), axis=-1)
+    if not np.any(lost):
+        return
+    text = f"{name}: {(kept and explain(arrays)) or 'a result is not finite'}"
+    if wanted == "raise":
+        raise FloatingPointError(text)
+    warn(RuntimeWarning(text))
 
 
 def _flattened(out: Array, shape: Shape | None, shapes: Sequence[Shape]) -> Array:

@@ -126,7 +126,7 @@ def _edges(tiles: int, threads: int) -> list[int]:
 
 
 def run_ufunc(
-    ufunc: np.ufunc, arrays: Sequence[NDArray[Any]], result: NDArray[Any], threads: int
+    ufunc: Callable[..., Any], arrays: Sequence[NDArray[Any]], result: NDArray[Any], threads: int
 ) -> None:
     """Run a ufunc on arrays (..., n) into a result; threads share the longest batch axis."""
     batch = result.shape[:-1]

@@ -33,6 +33,7 @@ from robomodel.model import parametric
 from robomodel.model.actuators import Actuator
 from robomodel.model.arguments import as_array, common_batch
 from robomodel.model.configurations import functions, moving, states
+from robomodel.model.configurations.singular import Singularity
 from robomodel.model.elements import (
     Body,
     Cluster,
@@ -335,7 +336,7 @@ class Model:
                    [-1.],
                    [ 1.]])
         """
-        return self._run(functions.constraint_jacobian, self._positions(q))
+        return self._told(functions.constraint_jacobian, self._positions(q))
 
     def constraint_bias(self, q: ArrayLike, v: ArrayLike) -> Array:
         """g, all joints' accelerations at zero independent acceleration: q̈ = G a + g.
@@ -356,7 +357,7 @@ class Model:
         """
         at, speed = self._positions(q), self._velocities(v)
         common_batch(q=at, v=speed)
-        return self._run(functions.constraint_bias, at, speed)
+        return self._told(functions.constraint_bias, at, speed)
 
     # ---- conditions
 
@@ -576,8 +577,11 @@ class Model:
 
     def check(
         self, q: ArrayLike, v: ArrayLike | None = None, *, tolerance: float = CLOSED
-    ) -> tuple[states.LimitViolation, ...]:
-        """Raise an error for what is not a state; return the joint limits that a state exceeds.
+    ) -> tuple[states.LimitViolation | Singularity, ...]:
+        """Raise an error for what is not a state; return what else is to be said of a state.
+
+        That is the joint limits that it exceeds, and the clusters that are at, or near, a singular
+        position, where results are not-a-number, or lose digits.
 
         Messages name the first state of a batch that is wrong.
 
@@ -588,8 +592,10 @@ class Model:
                 1, and for quaternions' lengths.
 
         Returns:
-            violations: Each with ``joint``, ``quantity``, ``value`` and ``limit``; ``str`` of one
-                is a sentence.
+            violations: Each with ``joint``, ``quantity`` ("position", "velocity" or "sine"),
+                ``value`` and ``limit``; ``str`` of one is a sentence. Those of singular positions
+                have ``cluster``, ``kind`` ("dead point" or "change point"), ``joints``, ``sine``
+                and ``near``, too.
 
         Raises:
             ValueError: Numbers that are not finite, quaternions that are not of unit length, with
@@ -746,12 +752,17 @@ class Model:
         result: Array = make(self, **options)(*arrays)
         return result
 
+    def _told(self, make: Callable[[Model], TracedFunction], *arrays: Array) -> Array:
+        """The same, with a warning where a cluster is at a singular position."""
+        result: Array = make(self).telling(*arrays)
+        return result
+
     def _spanning(self, q: Array) -> Array:
         return self._run(functions.joint_positions, q)
 
     def _rates(self, q: Array, v: Array) -> Array:
         common_batch(q=q, v=v)
-        return self._run(functions.joint_velocities, q, v)
+        return self._told(functions.joint_velocities, q, v)
 
     def _named(self, values: Array, of: Literal["q", "v"]) -> Named[Array]:
         """Positions or velocities by joint name, without those of a floating base."""

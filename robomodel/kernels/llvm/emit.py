@@ -32,6 +32,7 @@ STEPS_PER_RESULT = 40  # with fewer, writing results takes longer than fetching 
 TILES_AT_ONCE = 2  # tiles on which each piece of a program works in turn
 NEAR_BYTES = 1 << 17  # most bytes of a tile's values and results for that
 STACK_BYTES = 1 << 16  # most of a kernel's memory on the stack, of which threads have little
+NOT_FINITE = 13  # bits of the exceptions invalid, divide by zero and overflow in x86's MXCSR
 
 
 def emit(
@@ -236,7 +237,7 @@ def _loop(plan: KernelPlan, vectors: LaneVectors) -> list[str]:
     several, over_time = _tiles_at_once(plan, vectors), plan.iteration
     allocation, release = _memory(several * total, vectors.bytes)
     return [
-        "@defaults = internal constant [2 x i64] zeroinitializer",
+        "@defaults = internal constant [3 x i64] zeroinitializer",
         "define void @loop(ptr %args, ptr %dims, ptr %steps, ptr %data) {",
         "entry:",
         "%n = load i64, ptr %dims",
@@ -249,7 +250,7 @@ def _loop(plan: KernelPlan, vectors: LaneVectors) -> list[str]:
         "%any = and i1 %states, %times",
         "br i1 %any, label %start, label %exit",
         "start:",
-        *(["%status = alloca i32", "call void @llvm.x86.sse.stmxcsr(ptr %status)"] if X86 else []),
+        *(_remembered() if X86 else []),
         *allocation,
         "begin:",
         *_sizes(plan, vectors),
@@ -290,11 +291,33 @@ def _loop(plan: KernelPlan, vectors: LaneVectors) -> list[str]:
     ]
 
 
+def _remembered() -> list[str]:
+    """Keep the floating-point exceptions of before."""
+    return [
+        "%status = alloca i32",
+        "%ended = alloca i32",
+        "call void @llvm.x86.sse.stmxcsr(ptr %status)",
+    ]
+
+
 def _silenced() -> list[str]:
-    """Reset the floating-point exceptions to those of before, where they are not asked for."""
+    """Reset the floating-point exceptions to those of before, where they are not asked for.
+
+    Those that come with results that are not finite are added to the number to which the third of
+    the data points.
+    """
     return [
         "br i1 %quiet, label %silent, label %told",
         "silent:",
+        "call void @llvm.x86.sse.stmxcsr(ptr %ended)",
+        "%exceptions = load i32, ptr %ended",
+        f"%raised = and i32 %exceptions, {NOT_FINITE}",
+        "%raised.wide = zext i32 %raised to i64",
+        "%raised.place = getelementptr i64, ptr %options, i64 2",
+        "%raised.at = load ptr, ptr %raised.place",
+        "%raised.before = load i64, ptr %raised.at",
+        "%raised.now = or i64 %raised.before, %raised.wide",
+        "store i64 %raised.now, ptr %raised.at",
         "call void @llvm.x86.sse.ldmxcsr(ptr %status)",
         "br label %told",
         "told:",
@@ -436,7 +459,8 @@ def _arguments(plan: KernelPlan) -> Iterator[str]:
 def _matrix(plan: KernelPlan, k: int) -> Iterator[str]:
     """Strides of the result: a matrix if the ufunc's data are a number of columns, or one row.
 
-    The data's second number is not zero if floating-point exceptions are none of the caller's.
+    The data's second number is not zero if floating-point exceptions are none of the caller's, and
+    then the third is the address of a number that tells of them.
     """
     size = plan.precision.bytes
     yield "%given = icmp ne ptr %data, null"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from robomodel.kernels.function import TracedFunction
 from robomodel.kernels.plan import Iteration
+from robomodel.mechanism.constraints import LoopConstraint
 from robomodel.model.configurations.closing import (
     INDEPENDENT,
     Along,
@@ -25,6 +26,7 @@ from robomodel.model.configurations.closing import (
     straightened,
     travel,
 )
+from robomodel.model.configurations.singular import explanation
 from robomodel.model.derived import cached_on_model, nominal, traced
 from robomodel.model.elements import Cluster, Joint, joint_slices, velocity_units
 from robomodel.scalars import (
@@ -33,6 +35,7 @@ from robomodel.scalars import (
     div,
     dot,
     maximum,
+    minimum,
     select,
     sqrt,
     subtracted,
@@ -114,7 +117,7 @@ def joint_velocities(model: Model, first: int = 0) -> TracedFunction:
     count = model.n_joint_velocities - first
     return TracedFunction(
         "joint_velocities", {"q": model.nq, "v": model.nv}, {"velocities": (count,)},
-        lambda q, v: _velocities(model, q, v)[first:],
+        lambda q, v: _velocities(model, q, v)[first:], explain=explanation(model),
     )  # fmt: skip
 
 
@@ -132,7 +135,9 @@ def constraint_jacobian(model: Model) -> TracedFunction:
         return result
 
     shape = (model.n_joint_velocities, model.nv)
-    return TracedFunction("constraint_jacobian", {"q": model.nq}, {"G": shape}, build)
+    return TracedFunction(
+        "constraint_jacobian", {"q": model.nq}, {"G": shape}, build, explain=explanation(model)
+    )
 
 
 @traced
@@ -147,8 +152,8 @@ def constraint_bias(model: Model) -> TracedFunction:
             for x in c.constraint.bias(positions[c.spanning_q], velocities[c.spanning_v])
         ]
 
-    sizes = {"q": model.nq, "v": model.nv}
-    return TracedFunction("constraint_bias", sizes, {"g": (model.n_joint_velocities,)}, build)
+    sizes, results = {"q": model.nq, "v": model.nv}, {"g": (model.n_joint_velocities,)}
+    return TracedFunction("constraint_bias", sizes, results, build, explain=explanation(model))
 
 
 @traced
@@ -423,18 +428,21 @@ def _root(x: Scalar) -> Scalar:
 
 @traced
 def check(model: Model, *, moving: bool) -> TracedFunction:
-    """(q[, v]) → the residual of q, and the largest excess over any joint's limits.
+    """(q[, v]) → the residual of q, the largest excess over any joint's limits, the least sin².
 
     The residual is the largest gap, as in :func:`moved`, or deviation of a quaternion's length
-    from 1.
+    from 1. The sine is that of clusters' regularity (:mod:`.singular`).
     """
     speeds_too = {"v": model.nv} if moving else {}
 
     def build(q: Vector, v: Vector = ()) -> list[Scalar]:
         fault: Scalar = 0.0
+        least: Scalar = 1.0
         for cluster in model.clusters:
             if cluster.implicit:
                 fault = maximum(fault, relative_gap(cluster, q[cluster.q]))
+            if isinstance(cluster.constraint, LoopConstraint):
+                least = minimum(cluster.constraint.regularity(q[cluster.q]), least)
             for body, part, _ in joint_slices(model, cluster):
                 joint = model.nodes[body].joint
                 if joint.nq != joint.nv:
@@ -450,6 +458,6 @@ def check(model: Model, *, moving: bool) -> TracedFunction:
                 x = velocities[node.v]
                 beyond = maximum(beyond, maximum(x, -x) - joint_.velocity_limit)
         squares = dot([*q, *v], [*q, *v])
-        return [_within(squares, HUGE, fault), beyond]
+        return [_within(squares, HUGE, fault), beyond, least]
 
-    return TracedFunction("check", {"q": model.nq, **speeds_too}, {"y": (2,)}, build)
+    return TracedFunction("check", {"q": model.nq, **speeds_too}, {"y": (3,)}, build)

@@ -1,4 +1,4 @@
-"""Checks of states: open loops, quaternions that are not of unit length, joint limits.
+"""Checks of states: open loops, quaternions not of unit length, joint limits, singular positions.
 
 The dynamics do not check: they are exact for closed loops and unit quaternions, and return numbers
 for other states too.
@@ -19,6 +19,7 @@ from robomodel.mechanism.closure import Geometry
 from robomodel.mechanism.constraints import Polynomial
 from robomodel.model.configurations import functions
 from robomodel.model.configurations.following import allowed
+from robomodel.model.configurations.singular import NEAR, Singularity, singularities
 from robomodel.model.elements import Cluster, position_names, quaternions
 from robomodel.tolerances import WITHIN
 
@@ -56,17 +57,22 @@ class Fault:
     gap: float = 0.0
 
 
-def check(model: Model, q: Array, v: Array | None, tolerance: float) -> tuple[LimitViolation, ...]:
-    """The limits that a state exceeds; ClosureError or ValueError for what is not a state."""
+def check(
+    model: Model, q: Array, v: Array | None, tolerance: float
+) -> tuple[LimitViolation | Singularity, ...]:
+    """The limits that a state exceeds, and clusters at or near singular positions.
+
+    ClosureError or ValueError for what is not a state.
+    """
     worst = functions.check(model, moving=v is not None)(*((q,) if v is None else (q, v)))
     fault, beyond = (worst[..., n].max(initial=-np.inf) for n in range(2))
-    if fault <= tolerance and beyond <= WITHIN:
+    if fault <= tolerance and beyond <= WITHIN and np.all(worst[..., 2] > NEAR**2):
         return ()
     check_finite(q, "q", position_names(model))
     if v is not None:
         check_finite(v, "v", model.dof_names)
     refuse(model, [*unit_faults(model, q, tolerance), *loop_faults(model, q, tolerance)])
-    return tuple(_beyond(model, q, v))
+    return (*_beyond(model, q, v), *singularities(model, q))
 
 
 def refuse(model: Model, faults: Sequence[Fault]) -> None:
@@ -157,7 +163,8 @@ def _open(cluster: Cluster, q: Array, tolerance: float) -> Iterator[Fault]:
 def _beyond(model: Model, q: Array, v: Array | None) -> Iterator[LimitViolation]:
     """Joints of one freedom beyond their limits, dependent ones included."""
     positions = model.joint_positions(q)
-    velocities = {} if v is None else model.joint_velocities(q, v)
+    with np.errstate(invalid="ignore"):  # singular positions are told beside limits
+        velocities = {} if v is None else model.joint_velocities(q, v)
     for joint in model.joints:
         if joint.nv != 1:
             continue
