@@ -150,6 +150,27 @@ def test_gear_trains_are_drawn_within_the_limits_of_followers() -> None:
     assert reachable(model).contains(outside).tolist() == [False, True]
 
 
+def test_what_only_couplings_tie_to_a_loop_is_drawn_too() -> None:
+    """A differential of a linkage's crank and of a motor beside it moves an arm within limits."""
+    more = limited(-0.4, 0.7)
+    model = rm.load(
+        four_bar(
+            link("motor"), link("arm"),
+            joint("m", "base", "motor", "0 0 1", mark=True),
+            joint("arm", "base", "arm", "0 0 2", kind="revolute", more=more),
+            coupling("sum", {"arm": 1.0, "j_crank": -0.1, "m": -0.2}),
+        )
+    )  # fmt: skip
+    assert model.nv == 2
+    q = reachable(model).draw(np.random.default_rng(0), 300)
+    assert np.max(np.abs(model.residual(q))) < 1e-10
+    at = model.joint_positions(q)
+    assert -0.4 - 1e-9 <= np.min(at["arm"]) < -0.35
+    assert 0.65 < np.max(at["arm"]) <= 0.7 + 1e-9
+    assert np.all(np.isfinite(at["m"]))
+    assert abs(np.corrcoef(at["arm"], at["j_crank"])[0, 1]) < 0.2
+
+
 def test_balls_and_bases() -> None:
     """A ball turns any way; a floating base stays where it starts, or is where it shall be."""
     text = robot(link("a"), joint("ball", "base", "a", kind="spherical"))

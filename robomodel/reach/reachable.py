@@ -47,17 +47,39 @@ SEED = 20250118
 
 @dataclass(frozen=True, eq=False)
 class Linkage:
-    """The groups of a cluster that continuation follows, and where its part of q is."""
+    """The groups of a cluster that continuation follows, and where its part of q is.
+
+    ``beside``: joints that are in no group, but move others together with these (places in the
+    spanning positions, low, high), and ``limits`` (low, high) of all positions.
+    """
 
     cluster: Cluster
     groups: tuple[Group, ...]
     own: Indices  # places in the spanning positions of what the cluster's part of q holds
+    beside: tuple[Indices, Array, Array]
+    limits: tuple[Array, Array]
 
     def completed(self, q: Array) -> Array:
         """The cluster's part of q (n, nq) from its groups' positions (n, spanning)."""
+        return self.whole(q)[:, self.own]
+
+    def whole(self, q: Array) -> Array:
+        """All positions (n, spanning) from those of its groups."""
         for group in self.groups[:1]:
             q = group.part.completed(q)
-        return q[:, self.own]
+        return q
+
+    def drawn_beside(self, rng: Generator, q: Array) -> Array:
+        """Positions (n, spanning) with the joints beside its groups anywhere within limits."""
+        places, low, high = self.beside
+        for _ in range(REDRAWS if len(places) else 0):
+            at = self.whole(q)
+            out = np.any((at < self.limits[0] - WITHIN) | (at > self.limits[1] + WITHIN), axis=1)
+            if _ and not out.any():
+                break
+            rows = np.flatnonzero(out) if _ else np.arange(len(q))
+            q[np.ix_(rows, places)] = rng.uniform(low, high, (len(rows), len(places)))
+        return q
 
     def positions(self, q: Array) -> Array:
         """All positions (n, spanning) from its part of q (n, nq)."""
@@ -175,7 +197,7 @@ class Reachable:
                     break
                 p = p.put(bad, group.draw(rng, len(bad), rows))
             q[:, group.places] = group.wrapped(p.q)[:, group.places]
-        return linkage.completed(q)
+        return linkage.completed(linkage.drawn_beside(rng, q))
 
     def around(self, rng: Generator, count: int, reach: float) -> Array:
         """Configurations (count, nq) to which ways of up to ``reach`` lead from the start.
@@ -329,7 +351,31 @@ def _linkage(model: Model, cluster: Cluster, q: Array) -> Linkage:
     links, first = cluster.geometry.links, cluster.bodies[0]
     held = [links[body - first] for body, _, _ in joint_slices(model, cluster)]
     own = [x for link in held for x in range(link.q, link.q + link.joint.nq)]
-    return Linkage(cluster, groups(model, cluster, spanning), np.array(own, dtype=np.intp))
+    found, columns = groups(model, cluster, spanning), columns_of(model, cluster)
+    low, high = np.full(len(spanning), -np.inf), np.full(len(spanning), np.inf)
+    for link in links:
+        if link.joint.nv == 1:
+            low[link.q], high[link.q] = columns[link.v].limits
+    low, high = np.minimum(low, spanning), np.maximum(high, spanning)
+    linkage = Linkage(cluster, found, np.array(own, dtype=np.intp), _nothing_beside(), (low, high))
+    taken = {x for group in found for x in group.places}
+    taken |= {place for group in found[:1] for place, _, _ in group.part.followers}
+    places = [link.q for link in links if link.joint.nv == 1 and link.q not in taken]
+    if not places or not found:
+        return linkage
+    still = linkage.whole(spanning[None])[0]
+    moved = linkage.whole(spanning + np.eye(len(spanning))[places]) - still
+    slow = [link.q for body, link in zip(cluster.bodies, links, strict=True)
+            if not model.nodes[body].axisymmetric]  # fmt: skip
+    turns = np.maximum(np.max(np.abs(moved[:, slow]), axis=1, initial=0.0), NOTHING)
+    span = np.where(turns > NOTHING, math.pi / turns, math.pi)
+    at = spanning[places]
+    bounds = np.maximum(low[places], at - span), np.minimum(high[places], at + span)
+    return replace(linkage, beside=(np.array(places, dtype=np.intp), *bounds))
+
+
+def _nothing_beside() -> tuple[Indices, Array, Array]:
+    return np.zeros(0, dtype=np.intp), np.zeros(0), np.zeros(0)
 
 
 def _train(model: Model, cluster: Cluster, q: Array) -> Polytope:
