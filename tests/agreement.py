@@ -22,6 +22,13 @@ def close(found, expected, tolerance=1e-12, *, least=0.0) -> None:
     np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance * size)
 
 
+def relative(found, expected, *also) -> float:
+    """Largest difference over the largest number that it is made of: expected ones, and others."""
+    assert found.shape == expected.shape
+    size = max(float(np.max(np.abs(x), initial=0.0)) for x in (expected, *also))
+    return float(np.max(np.abs(found - expected), initial=0.0)) / max(size, 1e-9)
+
+
 def rotation(x, y, z, w):
     """The matrix of a quaternion."""
     return Rotation.from_quat([x, y, z, w]).as_matrix()

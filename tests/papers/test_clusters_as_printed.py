@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from agreement import relative
 from cases import few
 from numpy.typing import NDArray
 from oracle import Oracle
@@ -38,10 +39,6 @@ BALL = """<mujoco><worldbody>{0}
 {1}</worldbody>
 <equality><connect body1="rod" body2="finger" anchor="0 0 0.4"/></equality></mujoco>"""
 ROBOTS = ("tello", "mini_cheetah", "planar_leg_linkage", "crank_rocker", "jvrc1")
-
-
-def relative(found: Array, expected: Array) -> float:
-    return float(np.abs(found - expected).max(initial=0.0) / np.abs(expected).max())
 
 
 def states(model: rm.Model, seed: int = 0, count: int = 4) -> tuple[Array, ...]:
