@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from robomodel.arrays import Array
+from robomodel.arrays import Array, Mask
 from robomodel.errors import DescriptionError, Source, few
-from robomodel.mechanism.closure import Geometry
+from robomodel.mechanism.closure import COUNTS, Geometry
 from robomodel.mechanism.constraints import (
     OUTSIDE,
     BodyAnchor,
@@ -25,7 +25,7 @@ from robomodel.mechanism.constraints import (
     Perpendicular,
     Polynomial,
 )
-from robomodel.tolerances import CLOSED, SINGULAR
+from robomodel.tolerances import CLOSED, SINGULAR, WITHIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +172,33 @@ def condition_names(problem: ClusterProblem) -> str:
 def first_source(problem: ClusterProblem) -> Source:
     """Where the first of the cluster's loops or couplings stands."""
     return (*problem.loop_sources, *problem.linear_sources)[0]
+
+
+def decomposed(problem: ClusterProblem, jacobian: Array) -> tuple[Array, Array, Array]:
+    """Singular values, ranks and right singular vectors of the conditions' Jacobians."""
+    _, singular, right = np.linalg.svd(jacobian)
+    return singular, np.sum(singular > problem.tolerance.rank * largest(singular), axis=1), right
+
+
+def largest(singular: Array) -> Array:
+    """The largest singular value (..., 1) of conditions, or a small one of conditions that count.
+
+    Where nothing opens the loops, as in a door on two hinges, the largest itself is rounding.
+    """
+    result: Array = np.maximum(singular[..., :1], COUNTS)
+    return result
+
+
+def outside_limits(problem: ClusterProblem, q: Array, at: Array | None = None) -> Mask:
+    """Which configurations (n, nq) are beyond a joint limit, and further beyond it than ``at``."""
+    geometry, (low, high) = problem.geometry, problem.limits
+    zero = geometry.zero()
+    if at is not None:
+        here = geometry.difference(zero, at)
+        low, high = np.minimum(low, here) - 1e-6, np.maximum(high, here) + 1e-6
+    there = geometry.difference(np.broadcast_to(zero, q.shape), q)
+    outside: Mask = np.any((there < low - WITHIN) | (there > high + WITHIN), axis=1)
+    return outside
 
 
 class ClusterError(DescriptionError):

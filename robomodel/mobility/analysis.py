@@ -48,6 +48,8 @@ from robomodel.mobility import (
     check_counts,
     condition_names,
     first_source,
+    largest,
+    outside_limits,
 )
 from robomodel.mobility.decision import ROUNDED_CONDITION, Decision, decision_on
 from robomodel.mobility.exploration import (
@@ -61,8 +63,6 @@ from robomodel.mobility.exploration import (
     describe_gaps,
     distances_from_start,
     explore,
-    largest,
-    outside_limits,
     regularity,
     sample,
     singular_everywhere,
@@ -70,6 +70,8 @@ from robomodel.mobility.exploration import (
 )
 from robomodel.spatial import UNIT
 from robomodel.tolerances import CLOSED, NOTHING, PARALLEL, SAME, SINGULAR
+
+MOST_WAYS = 4  # that a message names
 
 
 def mobility_of(problem: ClusterProblem) -> int:
@@ -133,6 +135,7 @@ def analyse_loops(whole: ClusterProblem) -> ClusterSolution:
         suspicions += rows_that_open(problem, samples, explored.null, closing)
 
     neutral = _loop_neutral(problem, explored, independent, closing, exact)
+    suspicions += _several_ways_on(problem, explored)
     columns = tuple(reduced.columns[i] for i in independent)
     kept = reduced.jacobian(jacobian[:, keep] / problem.unit)
     constraint, pivots = _constraint(whole, kept, columns, keep)
@@ -178,6 +181,33 @@ def _nearly_closed(problem: ClusterProblem, explored: ClosedConfigurations, q: A
     if explored.gap > CLOSED:
         text += "; " + at_most(describe_gaps(problem, q, 0.5 * explored.gap))
     return f"{text})"
+
+
+def _several_ways_on(
+    problem: ClusterProblem, explored: ClosedConfigurations
+) -> list[tuple[str, Source]]:
+    """The suspicion of a cluster that is drawn at a change point: the ways on within limits."""
+    ways = [each for each in explored.branches if each.ahead is not None]
+    if len(ways) < 2:
+        return []
+    geometry, columns = problem.geometry, problem.columns
+    texts = []
+    for way in ways[:MOST_WAYS]:
+        assert way.ahead is not None
+        singles = [c for c in columns if geometry.links[c.link].joint.nq == 1]
+        at = [f"'{c.label}' {way.ahead[geometry.links[c.link].q]:.3g}" for c in singles]
+        texts.append(", ".join(at[:8]) + (", …" if len(at) > 8 else ""))
+    still = [c.joint for c in columns if c.link in ways[0].still and not c.part]
+    why = f", on which the link of {few(still)} does not turn" if len(still) == 1 else ""
+    return [
+        (
+            f"the file draws cluster '{problem.name}' at a change point, from which its loops can "
+            f"go on in {len(ways)} ways: to {'; or '.join(texts)}. The first is taken{why}; if "
+            'another is meant, say so by positions (in URDF <initial position="…"/> on these '
+            "joints), or by limits that leave it alone",
+            first_source(problem),
+        )
+    ]
 
 
 def _adds_nothing(

@@ -24,8 +24,8 @@ from robomodel.arrays import Array, Mask
 from robomodel.mechanism.closure import Geometry
 from robomodel.mechanism.constraints import OUTSIDE, BodyAnchor, Link, LoopCondition, Polynomial
 from robomodel.mechanism.joints import Floating
-from robomodel.mobility import ClusterProblem
-from robomodel.mobility.exploration import NamelessProblem, largest, outside_limits
+from robomodel.mobility import ClusterProblem, largest, outside_limits
+from robomodel.mobility.exploration import NamelessProblem
 from robomodel.spatial import (
     ZERO,
     Mat,

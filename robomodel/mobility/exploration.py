@@ -17,9 +17,9 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from robomodel.arrays import Array, Mask
+from robomodel.arrays import Array
 from robomodel.errors import NOWHERE, argument, few
-from robomodel.mechanism.closure import COUNTS, Geometry, ToNearest, close
+from robomodel.mechanism.closure import Geometry, ToNearest, close
 from robomodel.mechanism.constraints import Distance, LoopJoint, Perpendicular, Polynomial
 from robomodel.mechanism.joints import Prismatic, Revolute
 from robomodel.mobility import (
@@ -28,9 +28,13 @@ from robomodel.mobility import (
     ClusterProblem,
     SpanningColumn,
     condition_names,
+    decomposed,
     first_source,
+    largest,
+    outside_limits,
 )
-from robomodel.tolerances import CLOSED, MOVES, NOTHING, SAME, TINY, WITHIN
+from robomodel.mobility.branches import Branch, branches_at
+from robomodel.tolerances import CLOSED, MOVES, NOTHING, SAME, TINY
 
 GUESSES = 24
 MOST_ROUNDED = 0.02  # of the cluster's size: a gap that may be put down to rounding
@@ -226,8 +230,21 @@ class ClosedConfigurations:
         """The closed configuration (1, nq) nearest to the file's start.
 
         From a start with large gaps, the nearest of those in which the most joints move: some ways
-        to close a linkage lock joints that others leave free.
+        to close a linkage lock joints that others leave free. If it is a change point, one beside
+        it, on the branch that is taken.
         """
+        for branch in self.branches:
+            if branch.ahead is not None:
+                return branch.ahead[None]
+        return self._nearest
+
+    @cached_property
+    def branches(self) -> list[Branch]:
+        """Those through the closed configuration nearest to the start, if it is a change point."""
+        return branches_at(self.problem, self._nearest[0], self.rank)
+
+    @cached_property
+    def _nearest(self) -> Array:
         problem, geometry = self.problem, self.problem.geometry
         rank = problem.tolerance.rank
         q, gap = close(geometry, problem.start[None], ToNearest(), rank=rank)
@@ -260,21 +277,6 @@ class ClosedConfigurations:
         return (q, null) if len(q) else (samples, self.null)
 
 
-def decomposed(problem: ClusterProblem, jacobian: Array) -> tuple[Array, Array, Array]:
-    """Singular values, ranks and right singular vectors of the conditions' Jacobians."""
-    _, singular, right = np.linalg.svd(jacobian)
-    return singular, np.sum(singular > problem.tolerance.rank * largest(singular), axis=1), right
-
-
-def largest(singular: Array) -> Array:
-    """The largest singular value (..., 1) of conditions, or a small one of conditions that count.
-
-    Where nothing opens the loops, as in a door on two hinges, the largest itself is rounding.
-    """
-    result: Array = np.maximum(singular[..., :1], COUNTS)
-    return result
-
-
 def _most_mobile(problem: ClusterProblem, q: Array, moving: Array) -> Array:
     """The configuration (1, nq) nearest to the start among those in which the most columns move."""
     q = q[moving == np.max(moving)]
@@ -293,18 +295,6 @@ def distances_from_start(problem: ClusterProblem, q: Array) -> Array:
     start = np.broadcast_to(problem.start, q.shape)
     away: Array = np.linalg.norm(problem.geometry.difference(start, q) / problem.unit, axis=1)
     return away
-
-
-def outside_limits(problem: ClusterProblem, q: Array, at: Array | None = None) -> Mask:
-    """Which configurations (n, nq) are beyond a joint limit, and further beyond it than ``at``."""
-    geometry, (low, high) = problem.geometry, problem.limits
-    zero = geometry.zero()
-    if at is not None:
-        here = geometry.difference(zero, at)
-        low, high = np.minimum(low, here) - 1e-6, np.maximum(high, here) + 1e-6
-    there = geometry.difference(np.broadcast_to(zero, q.shape), q)
-    outside: Mask = np.any((there < low - WITHIN) | (there > high + WITHIN), axis=1)
-    return outside
 
 
 # ---- random positions ---------------------------------------------------------------------------

@@ -234,12 +234,14 @@ def check_closing(context: CheckContext) -> Iterator[Finding]:
                 "rad or m",
             )
         if linkage.branches > 1:
+            at_drawn = "the one nearest to where the file puts its joints"
+            if math.isinf(linkage.start_condition):
+                at_drawn = "one of those through where the file puts its joints, which is singular"
             yield note(
                 "branches",
                 source,
                 f"closes in {linkage.branches} ways with the independent joints of cluster "
-                f"'{cluster.name}' at neutral; the neutral configuration is on the one nearest to "
-                "where the file puts its joints",
+                f"'{cluster.name}' at neutral; the neutral configuration is on {at_drawn}",
                 "nothing to do if that is as it was built; else write other initial positions",
                 linkage.branches,
                 "ways",
