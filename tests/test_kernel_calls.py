@@ -214,7 +214,7 @@ def test_kernels_pickle() -> None:
     kernel = rm.compile(model, "aba")
     copy = pickle.loads(pickle.dumps(kernel))
     np.testing.assert_array_equal(copy(q, v, tau), kernel(q, v, tau))
-    assert pickle.loads(pickle.dumps(model)).derived == {}
+    assert pickle.loads(pickle.dumps(model))._derived == {}
 
 
 def test_kernels_run_in_many_threads_at_once() -> None:

@@ -489,7 +489,7 @@ def algorithm(
             if not options and len(arguments) == count + framed:
                 try:  # a compiled kernel is tried first; ``run`` reports errors
                     key = (name, arguments[-1]) if framed else name
-                    return arguments[0].derived[key](*arguments[1:count])
+                    return arguments[0]._derived[key](*arguments[1:count])
                 except (AttributeError, KeyError, TypeError, ValueError):
                     pass
             if len(arguments) != count + framed or not options.keys() <= keywords:
@@ -645,7 +645,7 @@ def run(
         key = (algorithm, frames, method, known, passive, reference)
     if backend == "compiled" and not forces:
         try:
-            return model.derived[key](*arguments.values())
+            return model._derived[key](*arguments.values())
         except (AttributeError, KeyError, TypeError, ValueError):
             pass
     if not isinstance(model, Model):
@@ -671,7 +671,7 @@ def run(
         function.tell([*arrays.values()], results)
         return results
     if not forces:
-        model.derived[key] = kernel.fast
+        model._derived[key] = kernel.fast
     return kernel(*arrays.values())
 
 
@@ -736,11 +736,11 @@ def _run_by_parameters(
         if np.all(np.isfinite([*first.values()])):
             _warn_of_open_loops(model, algorithm, q, first)
     function = traced_algorithm(model, spec)
-    kernel = model.derived.get(key) or kernel_of(function, backend, len(arrays))
+    kernel = model._derived.get(key) or kernel_of(function, backend, len(arrays))
     if kernel is None:
         results = function.on_arrays(*arrays.values())
     else:
-        model.derived[key] = kernel
+        model._derived[key] = kernel
         with np.errstate(all="ignore"):
             results = kernel(*arrays.values())
     warn_of_rows(results, [*arrays.values()])
@@ -789,7 +789,7 @@ def _warn_of_open_loops(
     model: Model, algorithm: str, q: Array, parameters: Mapping[str, float] | None = None
 ) -> None:
     """Warn once of a model if loops are open in the first state of an algorithm's first call."""
-    seen = model.derived.setdefault((_warn_of_open_loops, *(parameters or ())), set())
+    seen = model._derived.setdefault((_warn_of_open_loops, *(parameters or ())), set())
     if algorithm in seen or len(seen) == len(ALGORITHMS) or not q.size:
         return
     first = q.reshape(-1, q.shape[-1])[0]

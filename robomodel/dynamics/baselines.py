@@ -132,7 +132,7 @@ def corrected(model: Model, tree: Model) -> Model:
             + (f", which has no joint {few(unshared)}" if unshared else ", it has loops")
         )
     result = replace(model, name=f"{model.name} {cache_key(tree, 'tree')}")
-    result.derived[(corrected_tree,)] = mapped(result, tree, "tendons", ())
+    result._derived[(corrected_tree,)] = mapped(result, tree, "tendons", ())
     return result
 
 
@@ -140,7 +140,7 @@ def approximated_in_part(model: Model, cluster: Cluster) -> Model:
     """The robot, of which the method "approximate" makes only this cluster an open tree."""
     result = replace(model)
     tree = build(approximate_one(model, cluster))
-    result.derived[open_tree, "approximate"] = mapped(
+    result._derived[open_tree, "approximate"] = mapped(
         model, tree, "approximate", select(result).dropped
     )
     return result
@@ -149,7 +149,7 @@ def approximated_in_part(model: Model, cluster: Cluster) -> Model:
 def reduced_tree(model: Model, method: str, algorithm: str) -> Model:
     """The robot, the inertias of its open tree regrouped where that takes fewer operations."""
     tree, result = open_tree(model, method), replace(model)
-    result.derived[open_tree, method] = replace(tree, model=reduced(tree.model, algorithm))
+    result._derived[open_tree, method] = replace(tree, model=reduced(tree.model, algorithm))
     return result
 
 

@@ -292,8 +292,8 @@ def differentiable(model: Model, name: str, options: Mapping[str, Any]) -> Diffe
     """The function, cached with the model; raises ValueError for unavailable names."""
     new = Differentiable(model, name, dict(options))
     key = ("elsewhere", name, new.task, canonical(dict(options)))
-    existing = model.derived.get(key)
+    existing = model._derived.get(key)
     if isinstance(existing, Differentiable):
         return existing
-    model.derived[key] = new
+    model._derived[key] = new
     return new

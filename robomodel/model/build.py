@@ -249,7 +249,7 @@ class _Builder:
             description=self.description,
             springs=find_springs(self.description, numbers.internal),
             actuators=find_actuators(self.description, joints, nodes, couplings),
-            structure=numbers.structure,
+            _structure=numbers.structure,
         )
 
     # ---- bodies

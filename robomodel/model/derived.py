@@ -26,15 +26,15 @@ EDGES = ("cli", "kernels", "parsers", "reports", "robots", "views")
 def cached_on_model(make: F) -> F:
     """Decorator: a function of a model, and of further hashable arguments, that runs once for each.
 
-    Its results are kept in :attr:`Model.derived`, by the function and the further arguments.
+    Its results are kept in :attr:`Model._derived`, by the function and the further arguments.
     """
 
     @wraps(make)
     def cached(model: Model, *arguments: Any, **named: Any) -> Any:
         key = (cached, *arguments, *named.items())
-        if key not in model.derived:
-            model.derived[key] = make(model, *arguments, **named)
-        return model.derived[key]
+        if key not in model._derived:
+            model._derived[key] = make(model, *arguments, **named)
+        return model._derived[key]
 
     return cast(F, cached)
 
@@ -44,7 +44,7 @@ def nominal(model: Model) -> Model:
 
     It is ``model`` itself, unless numbers of ``model`` are arguments of a program.
     """
-    return model if model.nominal is None else model.nominal
+    return model if model._nominal is None else model._nominal
 
 
 def traced(
@@ -58,11 +58,11 @@ def traced(
 
     def function(model: Model, /, *arguments: P.args, **named: P.kwargs) -> TracedFunction:
         key = (traced_function, *arguments, *named.items())
-        result: TracedFunction | None = model.derived.get(key)
+        result: TracedFunction | None = model._derived.get(key)
         if result is None:
             built = make(model, *arguments, **named)
             canonical_name = canonical((make.__module__, make.__qualname__, arguments, named))
-            result = model.derived[key] = replace(
+            result = model._derived[key] = replace(
                 built,
                 compiles=built.compiles and 0 < len(model.nodes) <= LARGE,
                 owner=model,

@@ -73,9 +73,6 @@ class Model:
         description: What the file says.
         springs: Springs, with dampers and dry friction, on lengths and angles of the mechanism.
         actuators: Motors with what they push.
-        structure: Decisions on bodies, which models with other parameters share.
-        nominal: The model with the file's numbers, if numbers of this one are arguments of a
-            program; decisions that depend on values are taken on it.
     """
 
     name: str
@@ -91,8 +88,11 @@ class Model:
     description: Description
     springs: tuple[Spring, ...] = ()
     actuators: tuple[Actuator, ...] = ()
-    structure: Structure | None = None
-    nominal: Model | None = None
+    # decisions on bodies, which models with other parameters share
+    _structure: Structure | None = None
+    # the model with the file's numbers, if this one's are arguments of a program: decisions that
+    # depend on values are taken on it
+    _nominal: Model | None = None
 
     def __getattr__(self, name: str) -> Never:
         if name in dir(type(self)):  # a property that failed: once more, for its own error
@@ -204,7 +204,7 @@ class Model:
         return self.frames[self.frame_index[name]]
 
     @cached_property
-    def derived(self) -> dict[object, Any]:
+    def _derived(self) -> dict[object, Any]:
         """Results that are computed once per model, by key; not pickled."""
         return {}
 

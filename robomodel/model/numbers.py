@@ -271,8 +271,8 @@ def with_numbers(
     tree = graph.spanning_tree(description)
     at = {joint.child: body for body, joint in enumerate(tree.joints)}
     tree = tree.renumbered([at[node.name] for node in model.nodes])
-    assert model.structure is not None
-    numbers = Numbers(description, tree, model.structure, given, offsets)
+    assert model._structure is not None
+    numbers = Numbers(description, tree, model._structure, given, offsets)
     constraints: dict[int, list[TreeConstraint]] = {}
     for each in find_tree_constraints(description, tree):
         constraints.setdefault(model.nodes[each.bodies[0]].cluster, []).append(each)

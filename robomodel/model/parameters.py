@@ -263,7 +263,7 @@ def parameterized(model: Model, values: Mapping[str, Scalar]) -> Model:
     )
     result = with_numbers(model, replace(description, joints=joints), offsets, given)
     constant = all(map(is_number, values.values()))
-    return result if constant else replace(result, nominal=model)
+    return result if constant else replace(result, _nominal=model)
 
 
 @cached_on_model

@@ -36,7 +36,7 @@ def parametric(
     for each model and names.
     """
     key = (parametric, make, names, *arguments)
-    result: TracedFunction | None = model.derived.get(key)
+    result: TracedFunction | None = model._derived.get(key)
     if result is not None:
         return result
     inner: Callable[..., TracedFunction] = inspect.unwrap(make)
@@ -48,7 +48,7 @@ def parametric(
         return inner(at, *arguments).build(*inputs[:count], *inputs[count + 1 :])
 
     what = canonical((make.__module__, make.__qualname__, arguments, names))
-    result = model.derived[key] = TracedFunction(
+    result = model._derived[key] = TracedFunction(
         plain.name, {**plain.arguments, PARAMETERS: len(names)}, plain.results, build,
         plain.iteration, (PARAMETERS,),
         compiles=plain.compiles and 0 < len(model.nodes) <= LARGE, owner=model, label=plain.label,

@@ -49,8 +49,8 @@ def function(
     ``name`` identifies it on this robot, together with ``dtype``.
     """
     key = (function, name, backend, dtype)
-    if key not in model.derived:
-        model.derived[key] = TracedFunction(
+    if key not in model._derived:
+        model._derived[key] = TracedFunction(
             name.split(" ", 1)[0],
             {f"x{k}": size for k, size in enumerate(sizes[:-1])},
             {"y": (sizes[-1],)},
@@ -61,7 +61,7 @@ def function(
             owner=model,
             key=cache_key(model, name),
         )
-    traced: TracedFunction = model.derived[key]
+    traced: TracedFunction = model._derived[key]
     return traced
 
 

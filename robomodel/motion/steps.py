@@ -180,7 +180,7 @@ class FixedStep:
             name: LEAST if name.endswith(".friction") and is_absent(value) else value
             for name, value in zip(self.parameters, values, strict=True)
         }
-        at = replace(parameterized(self.model, given), nominal=self.model)
+        at = replace(parameterized(self.model, given), _nominal=self.model)
         return replace(self, model=at, parameters=())
 
     def robots(self, p: Array) -> Model:

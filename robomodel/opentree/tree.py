@@ -253,7 +253,7 @@ def written_tree(model: Model, options: TreeOptions = USUAL) -> WrittenTree:
     clusters = tuple(tree_joints(robot, options.joints, 4 if options.tendons else 1))
     view = replace(robot)
     moving = frozenset(body for each in clusters for body in each.bodies)
-    view.derived[(select,)] = Selection.of(view, moving)
+    view._derived[(select,)] = Selection.of(view, moving)
     lumped = _built(_lumped(view, options.tendons))
     written = WrittenTree(lumped, view, spins, clusters, (), "lumped", None, None)
     if all(cluster.kind == "joint" for cluster in view.clusters):

@@ -72,9 +72,9 @@ def reduced(model: Model, algorithm: str) -> Model:
     if algorithm not in COST_CLASS or not model.nodes:
         return model
     counted, spread = COST_CLASS[algorithm]
-    if model.nominal is None:
+    if model._nominal is None:
         return _reduced(model, counted, spread)
-    fewer = _reduced(model.nominal, counted, spread) is not model.nominal
+    fewer = _reduced(model._nominal, counted, spread) is not model._nominal
     return regrouped(model, spread=spread) if fewer else model
 
 
