@@ -30,6 +30,7 @@ from robomodel.loading import load
 from robomodel.messages import instead
 from robomodel.model import Model
 from robomodel.opentree.tree import approximate_tree
+from robomodel.reach.limb import limb_joints
 from robomodel.reach.ranges import joint_range
 from robomodel.writing import write_mjcf, write_sdf, write_urdf, write_usd
 
@@ -73,6 +74,7 @@ __all__ = [
     "identify",
     "inverse_kinematics",
     "joint_range",
+    "limb_joints",
     "load",
     "parameters",
     "regressor",

@@ -22,9 +22,10 @@ from robomodel.model.derived import cached_on_model, nominal
 from robomodel.model.elements import Cluster
 from robomodel.model.model import Model
 from robomodel.model.options import fixed
+from robomodel.reach.limb import select_in
 from robomodel.scalars import Scalar, Vector
 from robomodel.spatial import Motion
-from robomodel.tolerances import MOVES, NOTHING, TINY
+from robomodel.tolerances import NOTHING
 
 
 def approximate(model: Model, *, lump: bool = True) -> Description:
@@ -117,51 +118,6 @@ def select(model: Model) -> Selection:
         body for c in model.clusters for body in select_in(model, c, g[c.spanning_v, c.v])
     )
     return Selection.of(model, moving)
-
-
-def select_in(model: Model, cluster: Cluster, g: Array) -> list[int]:
-    """The bodies of :func:`select` in a cluster, from ``g``, its G at the neutral configuration."""
-    if cluster.kind == "joint":
-        return list(cluster.bodies)
-    leads: dict[int, bool] = dict.fromkeys(cluster.bodies, False)
-    mass = {body: float(model.nodes[body].inertia.mass) for body in cluster.bodies}
-    for body in reversed(range(cluster.bodies[0], len(model.nodes))):
-        parent = model.nodes[body].parent
-        if parent in leads:
-            leads[parent] |= leads.get(body, True)
-            mass[parent] += mass.get(body, 0.0)
-    order = sorted(
-        cluster.bodies,
-        key=lambda body: (
-            not leads[body],
-            model.nodes[body].axisymmetric,
-            not model.joints[body].independent,
-            -mass[body],
-            body,
-        ),
-    )
-    chosen: list[int] = []
-    rows = np.zeros((0, cluster.nv))
-    for body in order:
-        rows_of = [v - cluster.spanning_v.start for v in model.nodes[body].freedoms]
-        size = np.linalg.norm(g[rows_of], axis=1, keepdims=True)
-        more = np.vstack([rows, g[rows_of] / np.maximum(size, TINY)])
-        if len(more) <= cluster.nv and np.linalg.svd(more, compute_uv=False)[-1] > MOVES:
-            chosen.append(body)
-            rows = more
-    if len(rows) < cluster.nv:
-        raise no_tree(model, cluster)
-    return chosen
-
-
-def no_tree(model: Model, cluster: Cluster) -> ValueError:
-    """The error for a cluster that no set of whole joints determines."""
-    freedoms = ", ".join(f"'{label}'" for label in cluster.independent)
-    return ValueError(
-        f"cluster '{cluster.name}' of '{model.name}' moves in {cluster.nv} freedoms "
-        f"({freedoms}) that no whole joints of it have, so no open tree stands for it; "
-        "use an exact method"
-    )
 
 
 # ---- reflected inertia ---------------------------------------------------------------------------

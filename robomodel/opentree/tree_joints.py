@@ -1,51 +1,28 @@
-"""The joints of an open tree: those that carry the limb.
+"""The joints of an open tree: those that carry the limb, and those that follow them.
 
-In each cluster as many joints move as it has freedoms. Of the sets of whole joints that determine
-the cluster over most of its range, the tree has the one with the least displacement of links while
-the other joints are locked. So the limb's joints are chosen, not those of cranks and rods, whose
-bodies are light and carry nothing. A locked joint may follow one of the tree's joints by a
-polynomial. docs/approximate.md gives the reasons.
+Which joints move is the choice of :mod:`robomodel.reach.limb`. A locked joint may follow one of
+them by a polynomial. docs/approximate.md gives the reasons.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import combinations
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from robomodel.arrays import Array, Mask
-from robomodel.dynamics.lumped import no_tree, select_in
-from robomodel.errors import UnknownNameError, check_names, few
-from robomodel.mechanism import closure as newton
-from robomodel.mechanism.graph import WORLD
+from robomodel.errors import UnknownNameError, check_names
 from robomodel.model.elements import Cluster
 from robomodel.model.model import Model
-from robomodel.model.parameters import inertial_parameters, pseudo_inertia
-from robomodel.reach.curves import ClusterMotion
-from robomodel.scalars import stack, unstack
-from robomodel.tolerances import CLOSED, NOTHING, SAME, SINGULAR, WITHIN
+from robomodel.reach.limb import LEVER, SEED, Choice, Displacements, chosen
+from robomodel.tolerances import SAME, WITHIN
 
-REGULAR_TREE = 0.003  # least singular value of the tree's joints at neutral: 0 at a dead point
-DETERMINED = 0.15  # of that: what counts as determined
-IN_RANGE = 0.6  # share of the configurations in which a set of joints must determine the cluster
 GOOD = 0.4  # of the singular value at neutral: the range of the tree ends there
-SETS = 3000  # of joints that are tried
-EQUALLY_FAR = 1.02  # displacements within this factor are the same; the better conditioned set wins
-FREE, AT_MOST = 0.6, 1.2  # rad, or cluster sizes, from neutral: without limits, and at most
-FINALISTS, DISPLACES = 4, 3.0  # sets whose ranges are compared, and displace at most so much more
-DRAWS, HOPS = 50, 7  # of configurations, and steps on the way to each
-ITERATIONS = 12  # of Newton's method for a step; what needs more is beyond the range
 LEAST_DISPLACED = 1e-3  # m, of displacement, below which nothing needs to follow
 WORTH = 0.67  # of the displacement may be left with one that follows
 OFF = 0.05  # of a follower's rates, rms: inertia goes with their square, and 10 % are worth having
 NEARER, NEAREST = 0.05, 0.8  # steps of that end, and how near to neutral, as GOOD is
-PAYLOAD = 0.1  # of the cluster's mass: a massless link that closes no loop, as a foot or tool
-NO_MASS = 1e-4  # of the robot's mass
-LEVER = 2.0  # rad for a radian: what turns faster is a rotor, and follows nothing
-SEED = 20260301
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,49 +79,22 @@ def tree_joints(model: Model, joints: Sequence[str] = (), degree: int = 4) -> li
     trees = []
     for cluster in model.clusters:
         bodies = [b for b in cluster.bodies if model.joints[b].name in joints]
-        rng = np.random.default_rng(SEED)  # a left and a right leg are tried alike
-        trees.append(_ClusterChoice(model, cluster, bodies, rng).tree(degree))
+        trees.append(_ClusterTree(model, cluster, bodies).tree(degree))
     return trees
 
 
-@dataclass(frozen=True, eq=False)
-class _ClusterChoice:
-    """The choice of a cluster's joints; those of ``wanted`` bodies are among them."""
-
-    model: Model
-    cluster: Cluster
-    wanted: Sequence[int]
-    rng: np.random.Generator
-    motion: ClusterMotion = field(init=False)
-    start: Array = field(init=False)
-    rotors: Mapping[int, float] = field(init=False)
-
-    def __post_init__(self) -> None:
-        neutral = self.model.spanning_positions(self.model.neutral().tolist())
-        at = np.array([float(x) for x in neutral[self.cluster.spanning_q]])
-        object.__setattr__(self, "motion", ClusterMotion.of(self.model, self.cluster))
-        object.__setattr__(self, "start", at)
-        object.__setattr__(self, "rotors", rotors(self.model, self.cluster))
-
-    # ---- the choice
+class _ClusterTree(Choice):
+    """The tree of a cluster; joints of ``wanted`` bodies move."""
 
     def tree(self, degree: int) -> ClusterTree:
         """The joints, their range, and their followers."""
-        cluster = self.cluster
-        sets = list(self._sets())
-        displacements = _Displacements.of(self.model, cluster, self.start)
-        if len(sets) > 1:  # the best are compared again, over the ranges of all of them
-            sets = self._ranked(sets, self.random_paths(), displacements)[:FINALISTS]
-        reached = {bodies: self.driven(bodies) for bodies in sets}
-        if len(sets) > 1:
-            sets = self._ranked(sets, np.concatenate(list(reached.values())), displacements)
-        if not sets:
-            raise self._refusal()
-        bodies = sets[0]
-        ways = reached[bodies], self.driven(bodies)
+        cluster, rng = self.cluster, np.random.default_rng(SEED + 1)
+        bodies, on_the_way = chosen(self.model, cluster.index, tuple(self.wanted))
+        ways = on_the_way, self.driven(bodies, rng)
         positions, others = (self._good(x, bodies, GOOD) for x in ways)
         if cluster.kind == "joint":
             return ClusterTree(cluster, bodies, positions, others)
+        displacements = Displacements.of(self.model, cluster, self.start)
         locked = displacements.locked(positions, bodies)
         tree = ClusterTree(cluster, bodies, positions, others,
                            *displacements.of_links(positions, locked))  # fmt: skip
@@ -152,199 +102,16 @@ class _ClusterChoice:
 
     def _good(self, positions: Array, bodies: Sequence[int], level: float) -> Array:
         """The positions with a relative regularity of these joints above ``level``."""
-        sizes = self.regularity(self._rates(positions), bodies, relative=True)
+        sizes = self.regularity(self.rates(positions), bodies, relative=True)
         if sizes[0] <= 0.0:
-            raise self._refusal()
+            raise self.refusal()
         good: Mask = sizes > level
         return np.asarray(positions[good])
-
-    def _sets(self) -> Iterator[tuple[int, ...]]:
-        """Sets of whole joints with as many freedoms as the cluster, without rotors if possible.
-
-        For gears and belts, only the set of :func:`select_in`.
-        """
-        model, cluster = self.model, self.cluster
-        if cluster.kind != "loops" and not self.wanted:
-            g = model.constraint_jacobian(model.neutral())
-            yield tuple(sorted(select_in(model, cluster, g[cluster.spanning_v, cluster.v])))
-            return
-        freedoms = {body: model.nodes[body].joint.nv for body in cluster.bodies}
-        others = [b for b in cluster.bodies if b not in self.wanted]
-        limbs = [b for b in others if b not in self.rotors]
-        missing = cluster.nv - sum(freedoms[b] for b in self.wanted)
-        if missing < 0:
-            raise self._refusal()
-        pool = limbs if sum(freedoms[b] for b in limbs) >= missing else others
-        count = 0
-        for size in range(len(pool) + 1):
-            for more in combinations(pool, size):
-                if sum(freedoms[b] for b in more) == missing:
-                    yield tuple(sorted((*self.wanted, *more)))
-                    count += 1
-            if count > SETS or size > missing:
-                return
-
-    def _ranked(
-        self, sets: Sequence[tuple[int, ...]], positions: Array, displacements: _Displacements
-    ) -> list[tuple[int, ...]]:
-        """The sets with small displacement, the least first; of like ones, the best conditioned."""
-        regular = []
-        rates = self._rates(positions)
-        for bodies in sets:
-            sizes = self.regularity(rates, bodies)
-            share = float(np.mean(sizes > DETERMINED * sizes[0])) if sizes[0] > 0.0 else 0.0
-            regular.append((sizes[0] > REGULAR_TREE, share, float(np.median(sizes)), bodies))
-        fine = [each for each in regular if each[0] and each[1] >= IN_RANGE]
-        if not fine:
-            fine = [each for each in regular if each[1] > 0.0]
-        if not fine:
-            raise self._refusal()
-        ranked = []
-        for _, _, size, bodies in fine:
-            moved = displacements.size(positions, displacements.locked(positions, bodies))
-            follows = sum(not self.model.joints[body].independent for body in bodies)
-            ranked.append((moved, (-round(size, 2), follows, bodies)))
-        least = min(moved for moved, _ in ranked)
-        ranked.sort(key=lambda each: (max(each[0], EQUALLY_FAR * least + 1e-9), each[1]))
-        return [bodies for moved, (_, _, bodies) in ranked if moved <= DISPLACES * least + 1e-9]
-
-    def regularity(self, g: Array, bodies: Sequence[int], *, relative: bool = False) -> Array:
-        """The regularity (n,) of these joints, from the cluster's rates g; 0 from a dead point on.
-
-        The least singular value of the joints' rows of an orthonormal basis of the rates, in
-        comparable units. Rotors, and hinges that form a ball, do not count in the basis. The first
-        of g is that at the start; ``relative`` gives the least ratio to there over all directions.
-        """
-        if self.cluster.kind == "joint":
-            return np.ones(len(g))
-        shown = [c for b in self.cluster.bodies if self._shown(b) for c in self._columns(b)]
-        basis = g[:, shown]
-        if len(shown) < g.shape[2] or np.linalg.matrix_rank(basis[0]) < g.shape[2]:
-            basis = g
-        rows = g[:, [c for b in bodies for c in self._columns(b)]]
-        with np.errstate(all="ignore"):
-            triangle = np.linalg.qr(basis)[1]
-            good = np.abs(np.diagonal(triangle, axis1=1, axis2=2)).min(axis=1) > NOTHING
-            good &= np.isfinite(triangle).all(axis=(1, 2))
-            safe = np.where(good[:, None, None], triangle, np.eye(g.shape[2]))
-            square = np.swapaxes(np.linalg.solve(np.swapaxes(safe, 1, 2), np.swapaxes(rows, 1, 2)),
-                                 1, 2)  # fmt: skip
-            if relative and good[0]:
-                square = np.linalg.solve(square[:1], square)
-            sizes = np.linalg.svd(square, compute_uv=False)[:, -1]
-            side = np.sign(np.linalg.det(rows))
-        same: Mask = good & (side == side[0])
-        return np.where(same & (sizes > SINGULAR), sizes, 0.0)
-
-    def _shown(self, body: int) -> bool:
-        """Whether a body is no rotor and no part of a ball made of hinges."""
-        bodies, nodes = self.model.bodies, self.model.nodes
-        parts = [body, nodes[body].parent] if nodes[body].parent in self.cluster.bodies else [body]
-        return body not in self.rotors and all(bodies[b].mass > 0.0 for b in parts)
-
-    def _rates(self, positions: Array) -> Array:
-        """G (n, spanning velocities, nv), rows in comparable units."""
-        n = len(positions)
-        rows = self.cluster.constraint.jacobian(unstack(positions))
-        flat = stack([x for row in rows for x in row], (n,))
-        return flat.reshape(n, -1, self.cluster.nv) / self.motion.unit[:, None]
-
-    def _columns(self, body: int) -> list[int]:
-        """A body's spanning velocities, within the cluster's."""
-        first = self.cluster.spanning_v.start
-        return [v - first for v in self.model.nodes[body].freedoms]
-
-    def _refusal(self) -> ValueError:
-        """The error for a cluster that the wanted joints, or no joints, determine."""
-        model, cluster = self.model, self.cluster
-        if self.wanted:
-            freedoms = ", ".join(f"'{label}'" for label in cluster.independent)
-            named = few([model.joints[body].name for body in self.wanted])
-            return ValueError(
-                f"joints: {named} cannot be the tree's, or be among them: their velocities depend "
-                f"on each other at neutral, or are more than the {cluster.nv} freedoms of cluster "
-                f"'{cluster.name}' ({freedoms})"
-            )
-        return no_tree(model, cluster)
-
-    # ---- configurations
-
-    def _closed(self, guesses: Array, keep: newton.Kept = newton.FREE) -> tuple[Array, Mask]:
-        """The guesses closed, and which of them close within the joints' limits."""
-        geometry, rows = self.cluster.geometry, self.cluster.closing_rows or None
-        if not geometry.rows:
-            positions, gap = guesses, np.zeros(len(guesses))
-        else:
-            positions, gap = newton.close(geometry, guesses, keep, rows=rows, iterations=ITERATIONS)
-        room = np.min(self.motion.rooms(positions) - np.minimum(self.motion.rooms(self.start), 0.0),
-                      axis=-1)  # fmt: skip
-        return positions, (gap <= CLOSED) & ~geometry.flipped(positions) & (room >= -WITHIN)
-
-    def random_paths(self) -> Array:
-        """Configurations on paths from the start in random directions of the cluster's motion."""
-        geometry, unit = self.cluster.geometry, self.motion.unit.copy()
-        for body, turns in self.rotors.items():  # a direction of the limb's joints, not of rotors
-            unit[self._columns(body)] *= turns
-        rows = list(self.cluster.closing_rows or range(geometry.rows))
-
-        def along(q: Array, ways: Array) -> Array:
-            """Unit motions nearest to these ways."""
-            jacobian = geometry.evaluate(q)[1][:, rows] * unit
-            null = np.linalg.svd(jacobian)[2][:, len(unit) - self.cluster.nv :]
-            step = np.einsum("nji,nj->ni", null, np.einsum("nji,ni->nj", null, ways))
-            return np.asarray(
-                step / np.maximum(np.linalg.norm(step, axis=1, keepdims=True), NOTHING)
-            )
-
-        q = np.tile(self.start, (DRAWS, 1))
-        ways = self.rng.standard_normal((DRAWS, len(unit)))
-        result = [self.start[None]]
-        for _ in range(HOPS):
-            ways = along(q, ways)
-            moved, good = self._closed(geometry.integrate(q, 0.15 * ways * unit))
-            q, ways = moved[good], ways[good]
-            result.append(q)
-        return np.concatenate(result)
-
-    def driven(self, bodies: Sequence[int]) -> Array:
-        """Configurations on paths on which these joints move from the start to random positions.
-
-        The positions are within the joints' limits, or :data:`FREE` from the start for joints
-        without limits. A path ends where loops do not close, a joint meets its limit, or the joints
-        no longer determine the cluster.
-        """
-        geometry, motion = self.cluster.geometry, self.motion
-        columns = [c for body in bodies for c in self._columns(body)]
-        at, unit = motion.positions(self.start)[columns], motion.unit[columns]
-        low, high = motion.low[columns], motion.high[columns]
-        low = np.where(np.isfinite(low), np.maximum(low, at - AT_MOST * unit), at - FREE * unit)
-        high = np.where(np.isfinite(high), np.minimum(high, at + AT_MOST * unit), at + FREE * unit)
-        goals = self.rng.uniform(np.minimum(low, at), np.maximum(high, at), (DRAWS, len(at))) - at
-        goals *= self.rng.uniform(0.2, 1.0, (DRAWS, 1))
-        q = np.tile(self.start, (DRAWS, 1))
-        going = np.arange(DRAWS)
-        result = [self.start[None]]
-        for share in np.linspace(0.0, 1.0, HOPS + 1)[1:]:
-            if geometry.rows:
-                way = newton.Joints(columns, self.start, share * goals[going])
-                moved, good = self._closed(q[going], way)
-            else:
-                step = np.zeros((len(going), geometry.nv))
-                step[:, columns] = share * goals[going]
-                moved, good = self._closed(
-                    geometry.integrate(np.tile(self.start, (len(going), 1)), step)
-                )
-            both = np.concatenate([self.start[None], moved])
-            good &= self.regularity(self._rates(both), bodies)[1:] > 0.0
-            going = going[good]
-            q[going] = moved[good]
-            result.append(q[going])
-        return np.concatenate(result)
 
     # ---- followers
 
     def _with_followers(
-        self, tree: ClusterTree, ways: Sequence[Array], displacements: _Displacements, degree: int
+        self, tree: ClusterTree, ways: Sequence[Array], displacements: Displacements, degree: int
     ) -> ClusterTree | None:
         """The tree with followers, in the range in which their rates are right to ``OFF``.
 
@@ -366,8 +133,8 @@ class _ClusterChoice:
 
     def _rates_by_joints(self, positions: Array, bodies: Sequence[int]) -> Array:
         """Rates of the cluster's joints by those of the tree's (n, spanning velocities, nv)."""
-        columns = [c for body in bodies for c in self._columns(body)]
-        g = self._rates(positions) * self.motion.unit[:, None]
+        columns = [c for body in bodies for c in self.columns(body)]
+        g = self.rates(positions) * self.motion.unit[:, None]
         return np.asarray(g @ np.linalg.inv(g[:, columns]))
 
     def _rate_error(
@@ -375,10 +142,10 @@ class _ClusterChoice:
     ) -> float:
         """The largest relative error (rms) of a follower's rates by those of the tree's joints."""
         local = {body: n for n, body in enumerate(self.cluster.bodies)}
-        columns = [c for body in bodies for c in self._columns(body)]
+        columns = [c for body in bodies for c in self.columns(body)]
         g, worst = self._rates_by_joints(positions, bodies), 0.0
         for each in followers:
-            (row,), (driver,) = self._columns(each.body), self._columns(each.driver)
+            (row,), (driver,) = self.columns(each.body), self.columns(each.driver)
             slopes = np.polynomial.polynomial.polyder(np.array(each.coefficients))
             at = positions[:, self.cluster.geometry.links[local[each.driver]].q]
             error = g[:, row].copy()
@@ -391,7 +158,7 @@ class _ClusterChoice:
         self,
         positions: Array,
         bodies: Sequence[int],
-        displacements: _Displacements,
+        displacements: Displacements,
         now: float,
         degree: int,
     ) -> tuple[tuple[Follower, ...], float]:
@@ -403,15 +170,15 @@ class _ClusterChoice:
         columns = {b: self.cluster.geometry.links[local[b]].q for b in scalar}
         chosen: list[Follower] = []
         rates = self._rates_by_joints(positions, bodies)
-        order = [c for body in bodies for c in self._columns(body)]
+        order = [c for body in bodies for c in self.columns(body)]
         at = displacements.locked(positions, bodies)
         while now > LEAST_DISPLACED and drivers:
             best: tuple[float, Follower, Array] | None = None
             for body in free:
-                (row,) = self._columns(body)
+                (row,) = self.columns(body)
                 fits = [
                     polynomial(positions[:, columns[d]], positions[:, columns[body]], degree,
-                               rates[:, row, order.index(*self._columns(d))])
+                               rates[:, row, order.index(*self.columns(d))])
                     for d in drivers
                 ]  # fmt: skip
                 which = min(range(len(fits)), key=lambda n: fits[n][1])
@@ -461,125 +228,3 @@ def polynomial(
             break
     coefficients = fit.convert(kind=Polynomial).coef
     return tuple(float(c) for c in coefficients), error
-
-
-@dataclass(frozen=True, eq=False)
-class _Displacements:
-    """Errors of position of a cluster's links, and of what hangs on it, in an open tree.
-
-    ``inertias`` (bodies, 4, 4) are pseudo-inertias of the cluster's bodies with what they carry, in
-    internal axes.
-    """
-
-    model: Model
-    cluster: Cluster
-    start: Array
-    rotors: Mapping[int, float]
-    inertias: Array
-
-    @classmethod
-    def of(cls, model: Model, cluster: Cluster, start: Array) -> _Displacements:
-        """Those of a cluster; ``start`` are its spanning positions at neutral."""
-        spanning = [float(x) for x in model.spanning_positions(model.neutral().tolist())]
-        carried = [_pseudo(model, body) for body in range(len(model.nodes))]
-        for body, tools in _payloads(model).items():
-            carried[body] = carried[body] + tools
-        inside = set(cluster.bodies)
-        for body in reversed(range(cluster.bodies[0], len(model.nodes))):
-            node = model.nodes[body]
-            if body not in inside and node.parent != WORLD:
-                x = node.transform(spanning)
-                pose = np.eye(4)
-                pose[:3, :3], pose[:3, 3] = np.array(x.matrix()), np.array(x.offset)
-                carried[node.parent] = carried[node.parent] + pose @ carried[body] @ pose.T
-        inertias = np.array([carried[body] for body in cluster.bodies])
-        return cls(model, cluster, start, rotors(model, cluster), inertias)
-
-    def locked(self, positions: Array, bodies: Sequence[int]) -> Array:
-        """The positions with all joints of the cluster but these bodies' at neutral."""
-        result = np.tile(self.start, (len(positions), 1))
-        for body, link in zip(self.cluster.bodies, self.cluster.geometry.links, strict=True):
-            if body in bodies or body in self.rotors:
-                result[:, link.positions] = positions[:, link.positions]
-        return result
-
-    def _squares(self, positions: Array, moved: Array) -> Array:
-        """Σ m d² of each body (bodies, n)."""
-        error = poses(self.cluster, moved) - poses(self.cluster, positions)
-        return np.asarray(np.einsum("bnij,bjk,bnik->bn", error, self.inertias, error))
-
-    def size(self, positions: Array, moved: Array) -> float:
-        """The root mean square by mass [m]; 0 without mass."""
-        mass = float(np.sum(self.inertias[:, 3, 3]))
-        squares = self._squares(positions, moved)
-        return math.sqrt(max(float(np.sum(np.mean(squares, axis=1))), 0.0) / mass) if mass else 0.0
-
-    def of_links(self, positions: Array, moved: Array) -> tuple[float, tuple[str, float]]:
-        """The root mean square; the body with the largest error, and that."""
-        mass = self.inertias[:, 3, 3]
-        worst = np.sqrt(
-            np.maximum(np.max(self._squares(positions, moved), axis=1), 0.0)
-            / np.where(mass > 0.0, mass, np.inf)
-        )
-        body = int(np.argmax(worst))
-        name = self.model.nodes[self.cluster.bodies[body]].name
-        return self.size(positions, moved), (name, float(worst[body]))
-
-
-def rotors(model: Model, cluster: Cluster) -> dict[int, float]:
-    """The rotors of a cluster, each with the turns that it makes for one of a joint, or 1 if fewer.
-
-    They are symmetric bodies, and those that couplings alone turn fast: that carry nothing, are in
-    no loop, and turn more than :data:`LEVER` times for one of a joint of their coupling. Files
-    describe rotors with bearings and housings, so that their inertia alone does not tell.
-    """
-    geometry = cluster.geometry
-    result = {body: 1.0 for body in cluster.bodies if model.nodes[body].axisymmetric}
-    carrying = set(model.parents)
-    for coupling in geometry.linear:
-        for n, factor in coupling.terms:
-            body = cluster.bodies[n]
-            turns = max((abs(k / factor) for i, k in coupling.terms if i != n), default=0.0)
-            geared = turns > LEVER and body not in carrying and n not in geometry.looped_bodies
-            if geared or body in result:
-                result[body] = max(result.get(body, 1.0), turns)
-    return result
-
-
-def poses(cluster: Cluster, positions: Array) -> Array:
-    """Poses (bodies, n, 3, 4) of a cluster's bodies in what carries it, at spanning positions."""
-    n, at = len(positions), unstack(positions)
-    result = np.zeros((len(cluster.bodies), n, 3, 4))
-    for i, link in enumerate(cluster.geometry.links):
-        x = link.transform(at)
-        rotation = stack([entry for row in x.matrix() for entry in row], (n,)).reshape(n, 3, 3)
-        offset = stack(x.offset, (n,))
-        if link.parent >= 0:
-            above = result[link.parent]
-            offset = np.einsum("nij,nj->ni", above[:, :, :3], offset) + above[:, :, 3]
-            rotation = above[:, :, :3] @ rotation
-        result[i, :, :, :3], result[i, :, :, 3] = rotation, offset
-    return result
-
-
-def _pseudo(model: Model, body: int) -> Array:
-    """A body's pseudo-inertia (4, 4) in its internal axes."""
-    return pseudo_inertia(inertial_parameters(model.nodes[body].inertia))
-
-
-def _payloads(model: Model) -> Mapping[int, Array]:
-    """Pseudo-inertias that stand for massless links that close no loop (foot, tool), by body."""
-    described = model.description
-    ends = {end.link for loop in described.loops for end in (loop.predecessor, loop.successor)}
-    names = {body.name for body in model.bodies}
-    result: dict[int, Array] = {}
-    for link in described.links:
-        light = link.inertial is None or link.inertial.mass < NO_MASS * model.mass
-        if not light or link.name in ends or link.name in names:
-            continue
-        frame = model.frame(link.name)
-        if frame.body != WORLD and model.bodies[frame.body].mass > 0.0:
-            place = np.array([*map(float, frame.pose.offset), 1.0])
-            more = PAYLOAD * model.mass * np.outer(place, place)
-            result[frame.body] = result.get(frame.body, np.zeros((4, 4))) + more
-    return result

@@ -14,11 +14,11 @@ from robomodel.arrays import Array
 from robomodel.description import Joint as FileJoint
 from robomodel.description import Link, Loop, Vec3
 from robomodel.dynamics import crba
-from robomodel.dynamics.lumped import select_in
 from robomodel.errors import NOWHERE, ClosureError, Source
 from robomodel.mechanism.graph import WORLD
 from robomodel.model import Model
 from robomodel.model.elements import Cluster, Node
+from robomodel.reach.limb import select_in
 from robomodel.reports.validation.linkage import LinkageStudy, study
 from robomodel.scalars import Scalar
 from robomodel.tolerances import SAME
