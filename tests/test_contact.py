@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 from cases import few
+from contact_oracles import compliant_ball
 from numpy.typing import NDArray
 from texts import INERTIAL, joint, link, robot
 
@@ -88,6 +89,57 @@ def test_a_dropped_ball(restitution: float) -> None:
     assert top == pytest.approx(0.1 + restitution**2 * 0.4, abs=3e-3)
     assert motion.q[:, 2].min() >= 0.1 - 1e-9
     assert np.all(np.diff(motion.energy) <= 1e-9)
+
+
+BALL = (
+    '<robot name="ball"><link name="ball"><inertial><mass value="2"/><inertia ixx="0.008" '
+    'iyy="0.008" izz="0.008" ixy="0" ixz="0" iyz="0"/></inertial></link></robot>'
+)
+
+
+def dropped(stiffness: float, damping: float, duration: float) -> rm.Trajectory:
+    """A ball of 2 kg dropped by 0.0713 m onto compliant ground, in steps of 1 ms."""
+    ball, ground = (
+        rm.load(BALL, floating_base=True),
+        rm.Ground(stiffness=stiffness, damping=damping),
+    )
+    return rm.simulate(
+        ball, at_rest(ball, 0.0713), duration=duration, step=1e-3, ground=ground, contacts=["ball"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("swing", "z"),
+    few([(1.0, 0.5), (20.0, 0.0), (20.0, 0.3), (20.0, 1.0), (600.0, 1.0)],
+        (20.0, 0.3), (600.0, 1.0)),
+)  # fmt: skip
+def test_ground_that_a_step_is_too_long_for(swing: float, z: float) -> None:
+    """A ball rebounds as it leaves a spring and a damper, and comes to rest on them.
+
+    ``swing``: by which the spring turns in a step, in radians; ``z``: the damping ratio.
+    """
+    mass, h, height = 2.0, 1e-3, 0.0713
+    stiffness = mass * (swing / h) ** 2
+    motion = dropped(stiffness, 2.0 * z * math.sqrt(stiffness * mass), 0.5)
+    share = math.exp(-2.0 * z * math.acos(z) / math.sqrt(1.0 - z * z)) if z < 1.0 else math.exp(-2)
+    arrives = math.sqrt(2.0 * G * height)
+    assert motion.v[:, 5].max() == pytest.approx(arrives * share, abs=2.5 * G * h)
+    assert motion.q[:, 2].min() >= -0.05 * h * arrives
+    if z == 1.0:
+        assert motion.q[-1, 2] == pytest.approx(-mass * G / stiffness, rel=1e-4)
+        np.testing.assert_allclose(motion.contact_forces[-1, 0], [0.0, 0.0, mass * G], atol=1e-9)
+
+
+@pytest.mark.parametrize("damping", few([0.0, 40.0, 200.0], 200.0))
+def test_damped_ground_does_not_act_at_a_distance(damping: float) -> None:
+    """A ball is at most two steps' way off one whose force sets in at the surface; critically
+    damped (200 N s/m), too."""
+    exact = compliant_ball(0.0713, 0.3, mass=2.0, stiffness=5000.0, damping=damping, steps=300)
+    motion = dropped(5000.0, damping, 0.3)
+    np.testing.assert_allclose(motion.q[:, 2], exact.positions, rtol=0, atol=2e-4)
+    away = exact.positions[:-1] > 1.2e-3
+    assert np.any(away)
+    assert not np.any(motion.contact_forces[away])
 
 
 def test_a_rolling_ball_keeps_rolling() -> None:

@@ -430,12 +430,17 @@ def test_a_floor_with_heights_and_a_wall() -> None:
 
 
 def test_what_holds_at_a_contact() -> None:
-    """Of two coefficients of friction the smaller counts, of two restitutions the larger."""
-    ground = rm.Ground(0.5, 0.1, static_friction=0.7, stiffness=1e4, damping=30.0)
+    """Of two coefficients of friction the smaller counts, of two restitutions the larger.
+
+    Compliant ground rebounds by its stiffness and damping alone.
+    """
+    point = GroundPoint("a", (0.0, 0.0, 0.0), 0.0, 0.6, 0.4)
+    ground = rm.Ground(0.5, static_friction=0.7, stiffness=1e4, damping=30.0)
     law = ground.law(GroundPoint("a", (0.0, 0.0, 0.0)))
-    assert law == ContactLaw(0.5, 0.7, 0.1, 1e4, 30.0)
-    law = ground.law(GroundPoint("a", (0.0, 0.0, 0.0), 0.0, 0.6, 0.4))
-    assert law == ContactLaw(0.5, 0.6, 0.4, 1e4, 30.0)
+    assert law == ContactLaw(0.5, 0.7, 0.0, 1e4, 30.0)
+    assert ground.law(point) == ContactLaw(0.5, 0.6, 0.0, 1e4, 30.0)
+    law = rm.Ground(0.5, 0.1, static_friction=0.7).law(point)
+    assert law == ContactLaw(0.5, 0.6, 0.4, None, 0.0)
     law = rm.Ground(0.5).law(GroundPoint("a", (0.0, 0.0, 0.0), 0.0, 0.2))
     assert law == ContactLaw(0.2, 0.2, 0.0, None, 0.0)
 
@@ -455,6 +460,7 @@ def test_what_holds_at_a_contact() -> None:
         ({"stiffness": 0.0}, "stiffness is positive"),
         ({"stiffness": -1.0}, "stiffness needs a finite number from 0 on, or None, got -1.0"),
         ({"damping": 1.0}, "damping needs a stiffness"),
+        ({"stiffness": 1e4, "restitution": 0.5}, "rebounds by its stiffness and damping: leave"),
         ({"stiffness": 1.0, "damping": math.nan}, "damping needs a finite number"),
         ({"height": [[0.0, math.nan]]}, "finite heights"),
         ({"spacing": 0.0}, "spacing needs a positive number"),

@@ -365,7 +365,7 @@ class ContactStep:
         )  # fmt: skip
         start = np.array(before.impulses, dtype=float)
         x, residual = solve(problem, start, SOLVED)
-        if any(gap.law.restitution for gap in gaps):
+        if any(gap.law.rebounds for gap in gaps):
             other = replace(problem, b=np.array([*plain, *rubs], dtype=float))
             x = problem.without_gain(rows @ at.a, x, solve(other, start, SOLVED)[0])
         after = free + weighted @ x
@@ -388,9 +388,6 @@ class ContactStep:
         places, gaps, miss = there[:count].reshape(-1, 12), list[float](), 0.0
         for n, (each, gap) in enumerate(zip(solved.near, solved.gaps, strict=False)):
             expected = now = gap.gap + float(np.dot(gap.rows[2], moved))
-            if gap.law.stiffness is not None:
-                gaps.append(ABSENT)
-                continue
             if each.number < len(self.setting.points):
                 point = self.setting.points[each.number]
                 turn, origin = np.split(places[each.sides[0].body], [9])
@@ -399,7 +396,7 @@ class ContactStep:
                 now = each.gap + float(each.normal @ away)
             if now < 0.0 or solved.impulses[3 * n + 2] > 0.0:
                 miss = max(miss, abs(expected - now))
-            gaps.append(max(now, -TAKES_PART))
+            gaps.append(max(now, -TAKES_PART) if gap.law.stiffness is None else ABSENT)
         return gaps + there[count:].tolist(), miss
 
 

@@ -58,6 +58,11 @@ class ContactLaw:
     damping: float = 0.0
     velocity: tuple[float, float, float] = (0.0, 0.0, 0.0)
 
+    @property
+    def rebounds(self) -> bool:
+        """Whether it may rebound within a step: by restitution, or by a stiffness beyond it."""
+        return self.restitution > 0.0 or self.stiffness is not None
+
 
 @dataclass(frozen=True, eq=False)
 class Ground:
@@ -72,7 +77,8 @@ class Ground:
     Attributes:
         friction: Coulomb's coefficient of sliding, finite. Where a point has one of its own, the
             smaller counts.
-        restitution: Newton's, from 0 to 1. Where a point has one of its own, the larger counts.
+        restitution: Newton's, from 0 to 1, of a rigid ground. Where a point has one of its own, the
+            larger counts. A compliant ground rebounds by its stiffness and damping alone.
         height: A number [m], along ``normal``, or heights (nx, ny) at x = origin[0] + i · spacing,
             y = origin[1] + j · spacing, level with the edge outside.
         spacing: Distance of the heights [m].
@@ -83,7 +89,9 @@ class Ground:
             it is by default.
         stiffness: Compliance of each contact point [N/m]: the force along the normal is stiffness ·
             penetration + damping · its rate, and never pulls. None: rigid.
-        damping: Damping of the compliance [N s/m]; None for none.
+        damping: Damping of the compliance [N s/m]; None for none. With z = damping / (2 √(stiffness
+            · mass)) a mass rebounds with exp(-2 z arccos(z) / √(1 - z²)) of its velocity, 0.135
+            at z = 1.
         normal: Direction (3,) in which a plane faces, of any length: upwards by default, (1, 0, 1)
             of a ramp of 45 degrees that falls towards x, (1, 0, 0) of a wall. The plane is where
             the unit normal · x = height.
@@ -157,6 +165,11 @@ class Ground:
             )
         if self.stiffness is not None and self.stiffness == 0.0:
             raise ValueError("stiffness is positive [N/m], or None for a rigid ground, got 0")
+        if self.stiffness is not None and self.restitution:
+            raise ValueError(
+                "a compliant ground rebounds by its stiffness and damping: leave out restitution = "
+                f"{self.restitution:g}, or stiffness"
+            )
         if self.stiffness is None and self.damping is not None:
             raise ValueError("damping needs a stiffness: a rigid ground has no rate of penetration")
 
@@ -181,7 +194,7 @@ class Ground:
         return ContactLaw(
             min(self.friction, friction),
             min(static, friction),
-            max(self.restitution, point.restitution or 0.0),
+            0.0 if self.stiffness else max(self.restitution, point.restitution or 0.0),
             self.stiffness,
             self.damping or 0.0,
             tuple(np.asarray(self.velocity, dtype=float).tolist()),

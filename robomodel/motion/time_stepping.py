@@ -23,13 +23,16 @@ the step; it may close, but no further. Remaining penetration is removed from q�
 motion, which adds no momentum.
 
 Compliant contacts are springs that act by their mean force, which adds no energy if they begin to
-touch or part within the step, and dampers by the velocity at its end. Sticking contacts have static
-friction until they slide.
+touch or part within the step, and dampers by the velocity at its end. Where a step is
+too long for a contact's oscillation, both act by the end of the step; if the contact touches within
+it, it rebounds at once, with the share of the velocity that its damping leaves. Sticking contacts
+have static friction until they slide.
 """
 
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -84,6 +87,12 @@ CORRECTIONS = 6  # sweeps of the correction of positions
 STICKING = 1e-4  # m/s: slower contacts have static friction
 CLOSING = 2  # steps that close loops at the middle; one more at the end
 CAREFUL = 8  # Newton steps instead, near change points
+# rad²: square of the angle by which a compliant contact swings in a step, up to which the step
+# resolves it: it rebounds with 0.97 (undamped) and 0.16 (critically damped, 0.135 right) then
+RESOLVED = 0.25
+# with z the damping ratio, exp(-2 z arccos(z) / √(1 - z²)) of the velocity is left when the force
+# of a spring and a damper is zero again: (1 + a z)/(1 + b z + c z² + d z³), off by at most 3.2e-5
+REBOUND = (0.40550012, math.pi + 0.40550012, 4.2151172, 4.0 * 0.40550012)
 IMMOVABLE = 1e-20  # 1/kg: trace of a contact's block of G up to which impulses cannot move it
 PLANE = 4  # numbers of a plane: normal, offset
 
@@ -117,10 +126,9 @@ class Setting:
 
     @property
     def rebounds(self) -> bool:
-        """Whether contacts or stops may rebound."""
-        restitutions = [each.restitution for each in self.laws]
-        restitutions += [each.restitution for each in self.rounds]
-        return any(restitutions) or self.stop_restitution > 0.0
+        """Whether contacts or stops may rebound at once."""
+        rebounds = any(law.rebounds for law in self.laws)
+        return rebounds or any(x.restitution for x in self.rounds) or self.stop_restitution > 0.0
 
     @property
     def arguments(self) -> tuple[int, int]:
@@ -587,27 +595,31 @@ def laws(
             dot(row, free) + (x + y) for row, x, y in zip(each.rows, turned, still, strict=True)
         ]
         closes = each.gap + h * ahead
+        rebound: Scalar = law.restitution
+        bends: Scalar = 0.0
         if law.stiffness is None:
             keeps = div(maximum(each.gap, 0.0), h)
             collides.append(maximum(closes, closing + slowest))
-        else:  # the mean force between both ends
-            half = 0.25 * (h * h) * law.stiffness
-            compliance = div(1.0, half + h * law.damping)
-            delassus[last][last] = delassus[last][last] + compliance
-            pressed = 0.5 * (each.gap + minimum(each.gap, 0.0))
-            keeps = compliance * (h * law.stiffness * pressed + half * closing)
-            collides.append(0.0)
+        else:
+            force = _compliance(law, h, block[-1][-1], each.gap, closing)
+            bends = div(1.0, force.slope)
+            keeps = bends * force.rest
+            collides.append(maximum(maximum(closes, closing + slowest), force.resolved))
+            rebound = force.rebound
         beta, mu = keeps, law.friction
         if law.static_friction is not mu:
             slip = dot(across, across) - STICKING**2
             mu = select(slip, law.static_friction, mu)
-        if law.restitution:
-            rebounds = law.restitution * closing + slowest
-            back = law.restitution * closing - minimum(ahead - closing, 0.0)
+        if law.rebounds:
+            rebounds = rebound * closing + slowest
+            back = rebound * closing - minimum(ahead - closing, 0.0)
+            bends = select(closes, select(rebounds, 0.0, bends), bends)
             beta = select(closes, select(rebounds, back, beta), beta)
             if each.axes:
                 slick = select(wedged(block, mu), 0.0, mu)
                 mu = select(closes, select(rebounds, slick, mu), mu)
+        if law.stiffness is not None:
+            delassus[last][last] = delassus[last][last] + bends
         if each.axes:
             friction.append(mu)
         far = minimum(TAKES_PART - closes, -moves)  # or without effect
@@ -617,6 +629,52 @@ def laws(
         b += [*tangents, select(far, APART, ahead + beta)]
         plain += [*tangents, select(far, APART, ahead + keeps)]
     return slow, collides, b, plain, friction, size
+
+
+@dataclass(frozen=True, slots=True)
+class _Compliance:
+    """The impulse - slope · v⁺ - rest of a compliant contact, v⁺ its velocity at the end.
+
+    ``resolved``: negative if the step is too long for its oscillation; ``rebound``: the share of
+    its velocity that it rebounds with then, unless it was in the ground before the step; else 0.
+    """
+
+    slope: Scalar
+    rest: Scalar
+    resolved: Scalar
+    rebound: Scalar
+
+
+def _compliance(
+    law: ContactLaw, h: Scalar, inverse: Scalar, gap: Scalar, closing: Scalar
+) -> _Compliance:
+    """The compliance of a contact with this gap and velocity at the beginning of the step.
+
+    ``inverse``: of the inertia that the contact moves, 1/m. In a step that resolves its oscillation
+    the spring acts by its mean force, and the damper such that alone it leaves 1/(1 + r + r²/2) of
+    the velocity, with r = h damping/m: to second order exp(-r), and positive for all r. In longer
+    steps both act by the end. Of an open gap what is left of the way counts.
+    """
+    assert law.stiffness is not None
+    push, stretch, open_ = h * law.stiffness, h * (h * law.stiffness), maximum(gap, 0.0)
+    resolved = RESOLVED - stretch * inverse
+    slope = 0.25 * stretch
+    rest = 0.5 * push * (gap + minimum(gap, 0.0)) + slope * closing
+    late, late_rest, rebound = stretch, push * gap, 1.0
+    if law.damping:
+        drag, away = h * law.damping, law.damping * open_
+        r = drag * inverse
+        end = drag * div(1.0 + r, 2.0 + r)
+        slope, rest = slope + end, rest + (drag - end) * closing + away
+        late, late_rest = late + drag, late_rest + away
+        z = 0.5 * law.damping / math.sqrt(law.stiffness) * sqrt(inverse)
+        a, b, c, d = REBOUND
+        rebound = div(1.0 + a * z, 1.0 + z * (b + z * (c + d * z)))
+    touches = select(gap + COLLIDES_WITH, 0.0, rebound)
+    return _Compliance(
+        select(resolved, late, slope), select(resolved, late_rest, rest), resolved,
+        select(resolved, touches, 0.0),
+    )  # fmt: skip
 
 
 # ---- after impulses ------------------------------------------------------------------------------
@@ -755,22 +813,21 @@ def _correction(
     moved_ = in_turned_axes(model, travel, terms.middle)
     now = [each[0] for pair in setting.rounds for each in between(model, state, pair)]
     for n, gap in enumerate(terms.gaps[: setting.contacts]):
-        if gap.law.stiffness is not None:
-            continue
         later = n - len(setting.points)
         if later < 0:
             at = setting.points[n]
             _, origin = frames.pose_of(state, frames.place(model, (at.link, at.offset)))
-            gaps.append(_plane(inputs, setting, n, origin)[1] - at.radius)
+            end = _plane(inputs, setting, n, origin)[1] - at.radius
         elif later < len(now):
-            gaps.append(now[later])
+            end = now[later]
         else:
-            gaps.append(gap.gap + dot(gap.rows[2], moved_))
-        off = gap.gap + dot(gap.rows[2], moved_) - gaps[-1]
-        acts = minimum(gaps[-1], -impulses[3 * n + 2])  # negative if it does
+            end = gap.gap + dot(gap.rows[2], moved_)
+        off = gap.gap + dot(gap.rows[2], moved_) - end
+        acts = minimum(end, -impulses[3 * n + 2])  # negative if it does
         miss = maximum(select(acts, _magnitude(off), 0.0), miss)
-        gaps[-1] = maximum(gaps[-1], -TAKES_PART)
-        normal.append(3 * n + 2)
+        if gap.law.stiffness is None:
+            gaps.append(maximum(end, -TAKES_PART))
+            normal.append(3 * n + 2)
     stopped = setting.acting.stopped(model)
     for k, (n, side, bound) in enumerate(setting.acting.bounds(model)):
         gaps.append(side * (state.positions[model.nodes[stopped[n]].q] - bound))
