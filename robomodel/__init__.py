@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from robomodel.interop.c import write_c
     from robomodel.interop.casadi import to_casadi
     from robomodel.interop.javascript import write_js
+    from robomodel.lint.audit.study import audit
     from robomodel.motion.ground import Ground, contact_points
     from robomodel.motion.rollout import rollout
     from robomodel.motion.simulate import simulate
@@ -65,6 +66,7 @@ __all__ = [
     "actuation",
     "approximate_tree",
     "approximation_errors",
+    "audit",
     "base_parameters",
     "calibrate",
     "compare",
@@ -132,6 +134,7 @@ _LATE = {
     ),
     "actuation": "reports.actuation.study",
     "approximation_errors": "reports.approximation",
+    "audit": "lint.audit.study",
     "compare": "reports.comparison.study",
     "validate": "reports.validation.study",
     "inverse_kinematics": "control",

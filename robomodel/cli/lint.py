@@ -15,6 +15,7 @@ from robomodel.errors import did_you_mean
 from robomodel.files import replace_file
 from robomodel.lint import baseline as baselines
 from robomodel.lint import formats
+from robomodel.lint.audit.robots import audited
 from robomodel.lint.checks import CHECKS
 from robomodel.lint.fixes import fixed_files
 from robomodel.lint.runner import LintReport
@@ -48,6 +49,7 @@ def lint(
     fail_on: Severity | None = None,
     baseline: Path | None = None,
     update_baseline: bool = False,
+    against: str | None = None,
     fix: bool = False,
     write: bool = False,
     list_checks: bool = False,
@@ -80,6 +82,8 @@ def lint(
         --fail-on: The least severity that gives the exit status 1.  [default: warning]
         --baseline FILE: Do not report findings that this file holds, on whatever lines.
         --update-baseline: Write the findings into the file of --baseline.
+        --against CONFIG.py[:NAME]: Compare the robots with this configuration of Isaac Lab, mjlab
+            or legged_gym instead; NAME is that of one of several in it.
         --fix: Print what is certain to mend, as a unified diff, in place of the findings.
         --write: With --fix, write the files.
         --list-checks: List all checks.
@@ -100,11 +104,14 @@ def lint(
         raise UserError("--update-baseline needs --baseline FILE, or baseline in [tool.robomodel]")
     if write and not fix:
         raise UserError("--write goes with --fix")
+    if against is not None and (fix or update_baseline):
+        raise UserError("--against goes without --fix and --update-baseline")
     held = settings.baseline
     if held is not None and not update_baseline and not held.is_file():
         raise UserError(f"{held}: no such file; --update-baseline makes it")
     try:
-        report = check(places, replace(settings, baseline=None) if update_baseline else settings)
+        given = replace(settings, baseline=None) if update_baseline else settings
+        report = check(places, given) if against is None else audited(places, given, against)
     except ValueError as error:
         raise UserError(f"{held}: {error}") from error
     if update_baseline and held is not None:

@@ -72,17 +72,26 @@ def lint(paths: Sequence[Path], settings: Settings) -> LintReport:
         OSError: A path or the baseline is not there.
         ValueError: The baseline is none.
     """
+    robots = robots_at(paths, settings)
+    return reported(_all(robots, settings), robots, settings)
+
+
+def robots_at(paths: Sequence[Path], settings: Settings) -> list[RobotFile]:
+    """The robot files at these paths that the settings do not skip."""
     for path in paths:
         if not path.exists():
             raise FileNotFoundError(2, "no such file or folder", str(path))
+    found = find(paths, settings.root, settings.exclude)
+    return [each for each in found if not settings.of_file(each.path).skip]
+
+
+def reported(
+    found: Iterable[Finding], robots: Sequence[RobotFile], settings: Settings
+) -> LintReport:
+    """The report on robots with what comments, the settings and the baseline leave of findings."""
     held = settings.baseline
     known = baseline.read(held.read_text(encoding="utf-8")) if held else Counter[baseline.Key]()
-    robots = [
-        each
-        for each in find(paths, settings.root, settings.exclude)
-        if not settings.of_file(each.path).skip
-    ]
-    findings = sorted(set(_all(robots, settings)), key=_order)
+    findings = sorted(set(found), key=_order)
     comments = {
         file: _comments(settings.root / file)
         for file in sorted({each.source.file for each in findings} | _relative(robots, settings))
@@ -148,16 +157,7 @@ class Job:
 
 def _all(robots: Sequence[RobotFile], settings: Settings) -> Iterator[Finding]:
     """The findings of all files, with paths relative to the root."""
-    jobs = [
-        Job(
-            each,
-            settings.root,
-            settings.of_file(each.path),
-            tuple(settings.xacro.items()),
-            settings.resources,
-        )
-        for each in robots
-    ]
+    jobs = [job_of(each, settings) for each in robots]
     processes = min(settings.jobs or os.cpu_count() or 1, len(jobs))
     if processes <= 1:
         for job in jobs:
@@ -167,6 +167,12 @@ def _all(robots: Sequence[RobotFile], settings: Settings) -> Iterator[Finding]:
     with ProcessPoolExecutor(processes, mp_context=_context()) as pool:
         for findings in pool.map(checked, largest_first):
             yield from findings
+
+
+def job_of(robot: RobotFile, settings: Settings) -> Job:
+    """A robot file with its settings."""
+    options, xacro = settings.of_file(robot.path), tuple(settings.xacro.items())
+    return Job(robot, settings.root, options, xacro, settings.resources)
 
 
 def _context() -> Any:
@@ -203,7 +209,7 @@ def checked(job: Job) -> list[Finding]:
 def _checked(job: Job, robot: RobotFile) -> list[Finding]:
     place = Source(str(robot.path))
     try:
-        findings = list(validate(str(robot.path), **_options(job, robot)).findings)
+        findings = list(validate(str(robot.path), **options_of(job, robot)).findings)
     except (MissingPackageError, OSError) as error:
         message = getattr(error, "message", "") or f"cannot be read: {error}"
         findings = [Finding("error", "load", place, message)]
@@ -217,8 +223,8 @@ def _checked(job: Job, robot: RobotFile) -> list[Finding]:
     return [*findings, *check_text(robot)]
 
 
-def _options(job: Job, robot: RobotFile) -> dict[str, Any]:
-    """Options of ``validate`` for a file."""
+def options_of(job: Job, robot: RobotFile) -> dict[str, Any]:
+    """Options of ``validate``, of which all but the reference are those of ``load``."""
     options: dict[str, Any] = {}
     entries: list[Any] = [dict(robot.packages)] if robot.packages else []
     entries += [str(job.root / folder) for folder in job.resources]

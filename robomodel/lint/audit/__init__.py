@@ -1,0 +1,1 @@
+"""Configurations of simulators, read as text, against the robot that they configure."""
