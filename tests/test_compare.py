@@ -15,7 +15,7 @@ from texts import joint, link, robot
 
 import robomodel as rm
 from robomodel.cli import main
-from robomodel.description import Anchor, Description, Pose, rotation_from_rpy
+from robomodel.description import Anchor, Description, Limits, Pose, rotation_from_rpy
 from robomodel.description.poses import about, compose
 from robomodel.model import build
 from robomodel.reports.comparison.study import SAMPLES, _Torques
@@ -353,3 +353,69 @@ def test_a_joint_that_the_other_fixes_is_of_another_type(swapped):
     types = ("fixed", "revolute") if swapped else ("revolute", "fixed")
     assert [(x.a, x.b) for x in found if (x.element, x.quantity) == ("elbow", "type")] == [types]
     assert not [x for x in found if x.quantity == "missing"]
+
+
+FORMATS = {"urdf": rm.write_urdf, "sdf": rm.write_sdf, "xml": rm.write_mjcf}
+
+
+def beside(model, changed, ending, folder):
+    """The comparison of a robot in URDF with a changed one in another format."""
+    rm.write_urdf(model, folder / "a.urdf")
+    FORMATS[ending](changed, folder / f"b.{ending}")
+    return rm.compare(folder / "a.urdf", folder / f"b.{ending}")
+
+
+@pytest.mark.parametrize("ending", FORMATS)
+@pytest.mark.parametrize("name", ["base", "link4", "tool"])
+def test_renamed_links_are_pairs_in_every_format(name, ending, tmp_path):
+    """The root, a link that moves, and one that is fixed to another."""
+    text = rm.robots.path("puma560").read_text()
+    held = (
+        '<link name="tool"/><joint name="holds" type="fixed"><parent link="link6"/>'
+        '<child link="tool"/><origin xyz="0 0.01 0.1" rpy="0 0.2 0"/></joint></robot>'
+    )
+    text = text.replace("</robot>", held)
+    changed = rm.load(text.replace(f'"{name}"', f'"{name}_2"'))
+    comparison = beside(rm.load(text), changed, ending, tmp_path)
+    assert comparison.same
+    assert comparison.links == ((name, f"{name}_2"),)
+
+
+@pytest.mark.parametrize("ending", FORMATS)
+def test_mirrored_tensors_are_named_in_every_format(ending, tmp_path):
+    """Also where the writer lends moments of other links, which no motion can tell."""
+    model = rm.robots.load("mini_cheetah")
+    for name in ("HR_hip_link", "HR_abad_link"):
+        (link,) = (each for each in model.description.links if each.name == name)
+        xx, xy, xz, yy, yz, zz = link.inertial.inertia
+        mirrored = with_inertial(model.description, name, inertia=(xx, -xy, xz, yy, -yz, zz))
+        comparison = beside(model, build(mirrored), ending, tmp_path)
+        found = [(x.element, x.quantity, x.cause) for x in comparison.differences]
+        assert found == [(name, "inertia", "mirrored")]
+
+
+@pytest.mark.parametrize("ending", FORMATS)
+def test_a_missing_joint_is_one_difference_in_every_format(ending, tmp_path):
+    """And not a mobility, the parents of what hangs on it, or what its bodies weigh together."""
+    model = rm.robots.load("puma560")
+    joints = tuple(
+        replace(each, type="fixed", limits=Limits()) if each.name == "joint4" else each
+        for each in model.description.joints
+    )
+    welded = build(replace(model.description, joints=joints))
+    comparison = beside(model, welded, ending, tmp_path)
+    quantity = "missing" if ending == "xml" else "type"  # MJCF has no names of fixed joints
+    assert listed(comparison) == [("joint4", quantity)]
+    swapped = rm.compare(welded, model).differences
+    assert [(x.element, x.a, x.b) for x in swapped] == [("joint4", "fixed", "revolute")]
+    heavier = build(with_inertial(welded.description, "link5", mass=0.5))
+    assert set(listed(rm.compare(model, heavier))) == {("joint4", "type"), ("link5", "mass")}
+    short = replace(
+        model.description,
+        joints=tuple(each for each in model.description.joints if each.name != "joint6"),
+        links=tuple(each for each in model.description.links if each.name != "link6"),
+    )
+    assert set(listed(rm.compare(model, build(short)))) == {
+        ("joint6", "missing"),
+        ("link6", "missing"),
+    }

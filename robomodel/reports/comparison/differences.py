@@ -384,9 +384,13 @@ def _with_term(right: MassProperties, wrong: MassProperties) -> tuple[Cause, Arr
 
 @dataclass(frozen=True)
 class Causes:
-    """The causes of differences between matched robots, ``a`` being right."""
+    """The causes of differences between matched robots, ``a`` being right.
+
+    ``physical``: the same robots, by whose inertias causes of these are found.
+    """
 
     match: Match
+    physical: Match
 
     def of(self, difference: Difference) -> Difference:
         """The difference with its cause and its place in the file of ``b``."""
@@ -437,7 +441,10 @@ class Causes:
                     explanation = f"{quantity} of its link '{link}' {cause.explanation}"
                     source = _link_source(b.description, link)
                     return self._with(difference, Cause(cause.id, explanation), source)
-        return self._with(difference, _cause(difference.quantity, *self._whole(body)), place)
+        for match in (self.physical, self.match):
+            if cause := _cause(difference.quantity, *self._whole(match, body)):
+                return self._with(difference, cause, place)
+        return self._with(difference, None, place)
 
     def _lumped(self, body: int) -> Iterator[tuple[str, MassProperties, MassProperties]]:
         """Links of the same name that are fixed to one body with others, and that differ."""
@@ -454,9 +461,9 @@ class Causes:
                 if name in sides[1]:
                     yield name, right, sides[1][name]
 
-    def _whole(self, body: int) -> tuple[MassProperties, MassProperties]:
+    def _whole(self, match: Match, body: int) -> tuple[MassProperties, MassProperties]:
         """A body in both files, in the axes of the link of ``a``."""
-        a = self.match.a
+        a = match.a
         one = a.model.bodies[body]
         xx, xy, xz, yy, yz, zz = (np.array(one.inertia)[np.triu_indices(3)]).tolist()
         parts = []
@@ -475,7 +482,7 @@ class Causes:
             rotor or (),
             np.array(a.tree.joints[body].axis) if rotor else None,
         )
-        return right, MassProperties(*self.match.in_axes_of_a(body))
+        return right, MassProperties(*match.in_axes_of_a(body))
 
     @cached_property
     def _rotors(self) -> dict[int, tuple[float, ...]]:

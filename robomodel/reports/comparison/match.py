@@ -263,6 +263,38 @@ class Match:
                 pairs[body] = place.body
         return pairs
 
+    @cached_property
+    def renamed_links(self) -> list[tuple[str, str]]:
+        """Pairs of links of different names: those that bodies are named after, and those at them.
+
+        Of the links that are fixed to others, those at one place of bodies that correspond.
+        """
+        names = [set(side.tree.places) for side in (self.a, self.b)]
+        labels = [(self.a.label(one), self.b.label(other)) for one, other in self.bodies.items()]
+        pairs = [
+            (one, other)
+            for one, other in labels
+            if one not in names[1] and other not in names[0] and "world" not in (one, other)
+        ]
+        used = {"world", *(name for pair in pairs for name in pair)}
+        left, right = (sorted(names[n] - names[1 - n] - used) for n in (0, 1))
+        if not left or not right:
+            return pairs
+        far = np.array([[self._links_apart(one, other) for other in right] for one in left])
+        rows, columns = linear_sum_assignment(np.where(far < SAME_PLACE, far, 1.0))
+        near = zip(rows.tolist(), columns.tolist(), strict=True)
+        return pairs + [(left[i], right[j]) for i, j in near if far[i, j] < SAME_PLACE]
+
+    def _links_apart(self, one: str, other: str) -> float:
+        """Distance and turn of two links' frames; infinite on bodies that do not correspond."""
+        place, there = self.a.tree.places[one], self.b.tree.places[other]
+        if self.bodies.get(place.body) != there.body:
+            return math.inf
+        pose = self.shift[place.body] @ self.a.poses[place.body] @ matrix_of(place.pose)
+        between = inverse(pose) @ self.b.poses[there.body] @ matrix_of(there.pose)
+        turn = float(np.linalg.norm(between[:3, :3] - np.eye(3)))
+        return float(np.linalg.norm(between[:3, 3])) / self.size + turn
+
     def in_axes_of_a(self, body: int) -> tuple[float, Array, Array]:
         """Mass, centre of mass (3,) and inertia (3, 3) in ``b``, in the axes of the link of ``a``.
 

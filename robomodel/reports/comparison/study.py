@@ -16,6 +16,7 @@ from scipy.spatial.transform import Rotation
 
 from robomodel.arrays import Array
 from robomodel.description import (
+    FREEDOMS,
     ONE_DOF,
     CouplingElement,
     Description,
@@ -33,6 +34,7 @@ from robomodel.errors import DescriptionError, few
 from robomodel.loading import load
 from robomodel.mechanism.graph import WORLD, spanning_tree
 from robomodel.model import Model, build
+from robomodel.parsers.shared.inertias import physical_inertias
 from robomodel.reports.comparison.differences import Causes, Comparison, Difference, Value
 from robomodel.reports.comparison.match import (
     Match,
@@ -106,17 +108,95 @@ def compare_robots(
     one: RobotAtZero, other: RobotAtZero, tolerance: float = TOLERANCE
 ) -> Comparison:
     """The differences between two robots, with the causes."""
+    files = [each.description.source.file or each.model.name for each in (one, other)]
+    one, other, welded = _with_welds(one, other)
     match = Match(one, other)
     renamed = [(x.name, y.name) for x, y in (*match.joints, *match.loops) if x.name != y.name]
-    labels = [
-        (one.label(x), other.label(y)) for x, y in match.bodies.items() if WORLD not in (x, y)
-    ]
-    links = [(x, y) for x, y in labels if x not in other.tree.places and y not in one.tree.places]
-    files = [each.description.source.file or each.model.name for each in (one, other)]
-    differences = map(Causes(match).of, _Differences(match, tolerance).all())
+    physical = _physical(match)
+    found = [*welded, *_Differences(match, tolerance, physical).all()]
+    causes = Causes(match, physical or match)
     return Comparison(
-        files[0], files[1], tuple(differences), tuple(renamed), tolerance, tuple(links)
+        files[0], files[1], tuple(map(causes.of, found)), tuple(renamed), tolerance,
+        tuple(match.renamed_links),
+    )  # fmt: skip
+
+
+def _with_welds(
+    one: RobotAtZero, other: RobotAtZero
+) -> tuple[RobotAtZero, RobotAtZero, list[Difference]]:
+    """The robots with joints fixed that the other one has not, and these as differences.
+
+    A joint whose two links are one body of the other robot is missing there; what its bodies weigh,
+    and what hangs on them, is then no other difference.
+    """
+    match, sides, differences = Match(one, other), [one, other], list[Difference]()
+    for n, (side, beside) in enumerate(((one, other), (other, one))):
+        matched = {pair[n].name for pair in (*match.joints, *match.loops)}
+        places, fixed = beside.tree.places, list[JointElement]()
+        for joint in side.model.description.joints:
+            ends = [places.get(link) for link in (joint.parent, joint.child)]
+            welds = None not in ends and len({place.body for place in ends if place}) == 1
+            moves = joint.type in FREEDOMS and FREEDOMS[joint.type] and joint.type != "floating"
+            if moves and welds and joint.name not in matched:
+                fixed.append(joint)
+        if not fixed or (welded := _welded(side, {joint.name for joint in fixed})) is None:
+            continue
+        sides[n] = welded
+        named = {each.name for each in beside.model.description.joints if each.type == "fixed"}
+        for joint in fixed:
+            quantity, absent = ("type", "fixed") if joint.name in named else ("missing", None)
+            values = kind_of(joint.type) if quantity == "type" else "present", absent
+            differences.append(
+                Difference(joint.name, "joint", quantity, *values[:: 1 - 2 * n], math.inf)
+            )
+    return sides[0], sides[1], differences
+
+
+def _welded(side: RobotAtZero, joints: set[str]) -> RobotAtZero | None:
+    """A robot with joints fixed at zero; None if it cannot be built so."""
+    d = side.model.description
+    welded = replace(
+        d,
+        joints=tuple(
+            JointElement(x.name, "fixed", x.parent, x.child, x.origin, source=x.source)
+            if x.name in joints
+            else x
+            for x in d.joints
+        ),
+        transmissions=tuple(
+            x for x in d.transmissions if joints.isdisjoint(end.name for end in x.joints)
+        ),
     )
+    return _rebuilt(side, welded)
+
+
+def _rebuilt(side: RobotAtZero, description: Description) -> RobotAtZero | None:
+    """The robot of a changed description, on the same base; None if that cannot be built."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model = build(description)
+    except DescriptionError:
+        return None
+    return RobotAtZero(model, description if side.moves else side.description)
+
+
+def _physical(match: Match) -> Match | None:
+    """The robots with inertias as simulators accept them, if only one of the formats is theirs.
+
+    Writers of such formats move moments between links where no motion can tell.
+    """
+    sides = match.a, match.b
+    if len({side.model.description.format for side in sides}) == 1:
+        return None
+    physical = [_rebuilt(each, physical_inertias(each.model.description)) for each in sides]
+    if physical[0] is None or physical[1] is None:
+        return None
+    same = all(
+        old.model.joint_names == new.model.joint_names
+        for old, new in zip(sides, filter(None, physical), strict=True)
+    )
+    return Match(physical[0], physical[1]) if same else None
 
 
 def open_tree(description: Description) -> RobotAtZero | None:
@@ -134,10 +214,14 @@ def open_tree(description: Description) -> RobotAtZero | None:
 
 @dataclass(frozen=True)
 class _Differences:
-    """The differences of matched robots."""
+    """The differences of matched robots.
+
+    ``physical``: the same with inertias as simulators accept them, if formats differ.
+    """
 
     match: Match
     tolerance: float
+    physical: Match | None = None
 
     def all(self) -> list[Difference]:
         """Every difference, those that change torques most first."""
@@ -173,7 +257,12 @@ class _Differences:
         if based[0] != based[1]:
             yield Difference("robot", "robot", "base", based[0], based[1], math.inf)
         freedoms = [side.model.nv - 6 * (side.base != WORLD) for side in (a, b)]
-        if freedoms[0] != freedoms[1] and b.moves:
+        more = [
+            sum(FREEDOMS.get(side.tree.joints[place.child].type, 0) for place in alone)
+            for side, alone in zip((a, b), self.alone, strict=True)
+        ]
+        explained = freedoms[0] - freedoms[1] == more[0] - more[1]  # by joints that are missing
+        if freedoms[0] != freedoms[1] and b.moves and not explained:
             yield Difference(
                 "robot", "robot", "mobility", float(freedoms[0]), float(freedoms[1]), math.inf
             )
@@ -189,6 +278,7 @@ class _Differences:
             for side, other, matched in ((a, b, bodies.keys()), (b, a, bodies.values()))
         ))  # fmt: skip
         renamed = {a.label(one) for one in bodies} | {b.label(other) for other in bodies.values()}
+        renamed |= {name for pair in self.match.renamed_links for name in pair}
         yield from _missing("link", *(
             {link: 0.0 for link, place in side.tree.places.items()
              if link not in renamed and link not in other.tree.places and link != "world"
@@ -196,18 +286,27 @@ class _Differences:
             for side, other in ((a, b), (b, a))
         ))  # fmt: skip
         changes = [change for pair in bodies.items() if WORLD not in pair
-                   for change in self._inertial(pair[0])]  # fmt: skip
+                   for change in self.inertial(pair[0])]  # fmt: skip
         whole = {name: inertial for name, quantity, _, _, inertial in changes if quantity == "all"}
         if self.formats_differ and whole:
             effect = self.torques.of(partial(_with_inertials, inertials=whole))
             if effect <= SAME:
                 return  # inertials written differently for the other format, with the same dynamics
+        if self.physical is not None and changes:
+            left = _Differences(self.physical, self.tolerance)
+            kept = {
+                each[:2]
+                for body in self.physical.bodies
+                if body != WORLD and self.physical.bodies[body] != WORLD
+                for each in left.inertial(body)
+            }
+            changes = [each for each in changes if each[:2] in kept]
         for name, quantity, x, y, inertial in changes:
             if quantity != "all":
                 change = partial(_with_inertials, inertials={name: inertial})
                 yield Difference(name, "link", quantity, x, y, self.torques.of(change))
 
-    def _inertial(self, body: int) -> Iterator[_InertialChange]:
+    def inertial(self, body: int) -> Iterator[_InertialChange]:
         """The differences of a body's inertial, and all of it, in the axes of the link of ``a``."""
         a = self.match.a
         one = a.model.bodies[body]
@@ -234,16 +333,20 @@ class _Differences:
             )
             yield one.name, quantity, x, y, inertial
 
+    @cached_property
+    def alone(self) -> list[list[PlacedJoint]]:
+        """The joints of either robot that the other one has not."""
+        match, matched = self.match, [*self.match.joints, *self.match.loops]
+        return [
+            [place for place in side.joints if place.name not in {pair[n].name for pair in matched}]
+            for n, side in enumerate((match.a, match.b))
+        ]
+
     def joints(self) -> Iterator[Difference]:
-        match = self.match
-        sides, matched = (match.a, match.b), [*match.joints, *match.loops]
+        match, alone = self.match, self.alone
         fixed = [
             {joint.name for joint in side.model.description.joints if joint.type == "fixed"}
-            for side in sides
-        ]
-        alone = [
-            [place for place in side.joints if place.name not in {pair[n].name for pair in matched}]
-            for n, side in enumerate(sides)
+            for side in (match.a, match.b)
         ]
         for n in (0, 1):
             for place in alone[n]:
