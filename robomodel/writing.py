@@ -36,13 +36,16 @@ from robomodel.description import (
     Loop,
     Pose,
     Shape,
+    Vec3,
 )
 from robomodel.description.poses import (
     cosine,
+    distance,
     link_poses,
     off_axis,
     placed,
     relative,
+    scaled,
     second_axis,
     unit,
 )
@@ -68,7 +71,7 @@ from robomodel.opentree.tree import (
     with_actuators,
 )
 from robomodel.parsers.schema import difference
-from robomodel.spatial import apply, minus
+from robomodel.spatial import apply, inner, minus
 from robomodel.tolerances import SAME
 
 if TYPE_CHECKING:
@@ -277,7 +280,7 @@ def _usd(
 ) -> tuple[str, list[str]]:
     from robomodel.parsers.usd.writer import to_usd
 
-    return to_usd(description, shown_positions(description), originals)
+    return to_usd(description, shown_positions(description, whole=True), originals)
 
 
 _URDF, _SDF, _MJCF, _USD = (
@@ -456,12 +459,21 @@ def _marks(cluster: Cluster, joints: list[Joint], root: str) -> dict[str, bool |
 # --- the configuration that SDF shows -------------------------------------------------------------
 
 
-def shown_positions(description: Description) -> dict[str, tuple[float, ...]]:
-    """The neutral positions of the joints of clusters that are not closed at position zero."""
-    gears = {each.name for each in description.couplings if isinstance(each, LinkCoupling)}
-    if not description.loops and not any(
-        each.offset for each in description.couplings if each.name in gears
-    ):
+def shown_positions(
+    description: Description, *, whole: bool = False
+) -> dict[str, tuple[float, ...]]:
+    """The neutral positions of the joints of clusters that are not closed at position zero.
+
+    Loops count that SDF can express, and offsets of gears; with ``whole`` all loops and couplings.
+    """
+    offset = {
+        each.name
+        for each in description.couplings
+        if each.offset and (whole or isinstance(each, LinkCoupling))
+    }
+    if whole:
+        offset |= {each.name for each in description.joints if each.mimic and each.mimic.offset}
+    if not description.loops and not offset:
         return {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DescriptionWarning)
@@ -469,11 +481,11 @@ def shown_positions(description: Description) -> dict[str, tuple[float, ...]]:
     at_zero = link_poses(description)
     loops = {loop.name: loop for loop in description.loops}
     open_clusters = {
-        each.cluster for each in model.loops if not _is_closed(loops[each.name], at_zero)
+        each.cluster
+        for each in model.loops
+        if not _is_closed(loops[each.name], at_zero, whole=whole)
     }
-    open_clusters |= {
-        each.cluster for each in model.couplings if each.name in gears and each.offset
-    }
+    open_clusters |= {each.cluster for each in model.couplings if each.name in offset}
     joints = {joint.name: joint for joint in description.joints}
     neutral = model.neutral()
     q = model.joint_positions(neutral)
@@ -488,22 +500,30 @@ def shown_positions(description: Description) -> dict[str, tuple[float, ...]]:
     }
 
 
-def _is_closed(loop: Loop, poses: Mapping[str, Pose]) -> bool:
-    """Whether a loop that SDF can express is closed at these poses of links."""
+def _is_closed(loop: Loop, poses: Mapping[str, Pose], *, whole: bool) -> bool:
+    """Whether a loop is closed at these poses of links; ``whole``: also one that SDF has not."""
     from robomodel.parsers.sdf.writer import LOOPS
 
+    if loop.type not in LOOPS and not whole:
+        return True
+    if loop.type == "rod":
+        between_ends = distance(loop.predecessor, loop.successor, poses)
+        return loop.length is None or abs(between_ends - loop.length) <= SAME
     between = relative(placed(loop.predecessor, poses), placed(loop.successor, poses))
     turn = difference(between.rotation, IDENTITY)
     if loop.type == "prismatic":
         return off_axis(between.xyz, loop.axis) <= SAME and turn <= SAME
-    if math.hypot(*between.xyz) > SAME:
-        return loop.type not in LOOPS
+    apart: Vec3 = between.xyz
+    if loop.type == "planar":
+        apart = scaled(unit(loop.axis), inner(between.xyz, unit(loop.axis)))
+    if math.hypot(*apart) > SAME:
+        return False
     if loop.type == "fixed":
         return turn <= SAME
     if loop.type == "universal":
         second = apply(between.rotation, unit(second_axis(loop)))
         return abs(cosine(loop.axis, second)) <= SAME
-    if loop.type in ("revolute", "continuous"):
+    if loop.type in ("revolute", "continuous", "planar"):
         x, y, z = minus(apply(between.rotation, loop.axis), loop.axis)
         return math.hypot(x, y, z) <= SAME * math.hypot(*loop.axis)
     return True

@@ -144,11 +144,11 @@ def _with_welds(
         sides[n] = welded
         named = {each.name for each in beside.model.description.joints if each.type == "fixed"}
         for joint in fixed:
-            quantity, absent = ("type", "fixed") if joint.name in named else ("missing", None)
-            values = kind_of(joint.type) if quantity == "type" else "present", absent
-            differences.append(
-                Difference(joint.name, "joint", quantity, *values[:: 1 - 2 * n], math.inf)
-            )
+            welds = joint.name in named
+            quantity = "type" if welds else "missing"
+            here, there = (kind_of(joint.type), "fixed") if welds else ("present", None)
+            a, b = (here, there) if n == 0 else (there, here)
+            differences.append(Difference(joint.name, "joint", quantity, a, b, math.inf))
     return sides[0], sides[1], differences
 
 
