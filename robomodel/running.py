@@ -1,4 +1,8 @@
-"""Long-running work: progress bars, and locks that survive a fork."""
+"""Long-running work: progress bars, and locks that survive a fork.
+
+Python 3.11 has one lock for each ``functools.cached_property``, for all instances: a process that
+is forked while another thread computes one would wait for it for ever. The child gets new ones.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from typing import Any, TypeVar
 
 _Item = TypeVar("_Item")
@@ -74,3 +79,23 @@ class Lock:
 
     def __exit__(self, *_: object) -> None:
         self._lock.release()
+
+
+def _renew_properties() -> None:
+    """Open the locks of this package's cached properties, in a forked child."""
+    package = __name__.partition(".")[0]
+    modules = [x for name, x in sys.modules.items() if name.partition(".")[0] == package]
+    owners = {
+        owner
+        for module in modules
+        for owner in vars(module).values()
+        if isinstance(owner, type) and owner.__module__.partition(".")[0] == package
+    }
+    for owner in owners:
+        for each in vars(owner).values():
+            if isinstance(each, cached_property):
+                each.lock = threading.RLock()  # type: ignore[attr-defined]
+
+
+if sys.version_info < (3, 12) and hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_properties)

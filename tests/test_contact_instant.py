@@ -415,5 +415,12 @@ def test_coefficients_and_tolerances_are_numbers() -> None:
     q, v = model.neutral(), np.zeros(model.nv)
     with pytest.raises(ValueError, match="friction must be real numbers"):
         rm.impulse(model, q, v, "block", friction="x")
+    for wrong in (-1.0, math.nan):
+        with pytest.raises(ValueError, match="a finite coefficient, not negative"):
+            rm.impulse(model, q, v, "block", friction=wrong)
+        with pytest.raises(ValueError, match="a finite coefficient, not negative"):
+            rm.contact_aba(model, q, v, v, "block", friction=wrong, unilateral=False)
+    a, _ = rm.contact_aba(model, q, v, v, "block", friction=math.inf, unilateral=False)
+    np.testing.assert_allclose(a[3:], 0.0, atol=1e-12)
     with pytest.raises(ValueError, match="tolerance must be a number"):
         rm.contact_aba(model, q, v, v, "block", tolerance="x")

@@ -5,8 +5,10 @@ from __future__ import annotations
 import gc
 import itertools
 import multiprocessing
+import os
 import pickle
 import re
+import subprocess
 import sys
 import threading
 import time
@@ -307,6 +309,39 @@ def test_a_fork_amid_a_compilation_does_not_wait_for_ever(
     assert amid.wait(60.0)
     child()
     thread.join()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="fork")
+def test_forks_at_ten_moments_of_a_first_call() -> None:
+    """While another thread loads a robot, traces and compiles: each child computes."""
+    script = """
+import os, signal, threading, time, warnings
+import numpy as np, robomodel as rm
+warnings.simplefilter("ignore")
+def first_calls(name):
+    model = rm.robots.load(name)
+    q, zero = model.neutral(), np.zeros(model.nv)
+    rm.rnea_derivatives(model, q, zero, zero)
+    return rm.aba(model, q, zero, zero)
+thread = threading.Thread(target=first_calls, args=("tello",))
+thread.start()
+children = []
+for _ in range(10):
+    time.sleep(0.12)
+    child = os.fork()
+    if not child:
+        signal.alarm(60)
+        os._exit(0 if np.all(np.isfinite(first_calls("six_bar"))) else 1)
+    children.append(child)
+thread.join()
+print(*(os.waitpid(child, 0)[1] for child in children))
+"""
+    made = subprocess.run(
+        [sys.executable, "-c", script], env={**os.environ, "ROBOMODEL_CACHE": "off"},
+        capture_output=True, text=True, timeout=200, check=True,
+    )  # fmt: skip
+    assert made.stdout.split() == ["0"] * 10
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="fork")

@@ -514,6 +514,14 @@ LIMITS = {
 }
 
 
+def as_friction(values: ArrayLike) -> Array:
+    """Coefficients of friction, not negative; infinite ones are for contacts that hold."""
+    numbers = as_numbers(values, "friction")
+    if not np.all(numbers >= 0.0):
+        raise ValueError(LIMITS["friction"])
+    return numbers
+
+
 @_kept
 def _coefficients(values: ArrayLike, k: int, what: Literal["friction", "restitution"]) -> Array:
     """Coefficients (..., k) within their limits."""

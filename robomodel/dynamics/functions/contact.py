@@ -25,6 +25,7 @@ from robomodel.dynamics.contact.least import check_tolerance
 from robomodel.dynamics.contact.points import (
     UP,
     Touch,
+    as_friction,
     collide,
     held,
     pushed,
@@ -46,7 +47,7 @@ from robomodel.dynamics.recursions.efpa import (
 )
 from robomodel.dynamics.recursions.passive import aba_passive
 from robomodel.errors import as_flag
-from robomodel.model.arguments import as_array, as_numbers
+from robomodel.model.arguments import as_array
 from robomodel.model.model import Model
 from robomodel.tolerances import ROUNDING
 
@@ -189,7 +190,7 @@ def impulse(
         (1,)
     """
     keys = frame_keys(frames)
-    friction = as_numbers(friction, "friction")
+    friction = as_friction(friction)
     check_tolerance(tolerance)
     unilateral, sticking = as_flag(unilateral, "unilateral"), as_flag(sticking, "sticking")
     before = as_array(v, model.nv, "v", "nv")
@@ -252,7 +253,7 @@ def contact_aba(
         ((18,), (1, 3))
     """
     keys = frame_keys(frames)
-    friction = as_numbers(friction, "friction")
+    friction = as_friction(friction)
     check_tolerance(tolerance)
     unilateral = as_flag(unilateral, "unilateral")
     if not keys:
