@@ -27,7 +27,7 @@ from robomodel.identification import (
 )
 from robomodel.interop.programs import compile
 from robomodel.loading import load
-from robomodel.messages import instead
+from robomodel.messages import instead, with_known_keywords
 from robomodel.model import Model
 from robomodel.opentree.tree import approximate_tree
 from robomodel.reach.limb import limb_joints
@@ -154,7 +154,7 @@ def _takes_model(function: Any) -> Any:
     if annotations.get("model") != "Model" or declared:
         return function
 
-    name, shape = function.__name__, signature(function)
+    name, shape, checked = function.__name__, signature(function), with_known_keywords(function)
 
     @wraps(function)
     def call(*args: Any, **options: Any) -> Any:
@@ -162,7 +162,7 @@ def _takes_model(function: Any) -> Any:
         if not isinstance(model, Model) and (args or "model" in options):
             raise no_model(model)
         check_positional(name, shape, args)
-        return function(*args, **options)
+        return checked(*args, **options)
 
     call.__module__ = __name__  # where pickle finds it
     return call

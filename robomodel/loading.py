@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from robomodel import parsers
 from robomodel.description import Description, Rotor
 from robomodel.errors import DescriptionError, as_flag, as_names, as_real
+from robomodel.messages import with_known_keywords
 from robomodel.mobility import RigidError
 from robomodel.model import Model, build
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from robomodel.files import Entries
 
 
+@with_known_keywords
 def load(
     source: object,
     *,

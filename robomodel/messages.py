@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import wraps
+from inspect import Parameter, signature
+from typing import ParamSpec, TypeVar
 
 from robomodel.errors import did_you_mean
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 FUNCTIONS = {
     "rnea": "rnea inverse_dynamics id mj_inverse",
@@ -50,6 +56,21 @@ METHODS = {
     "nv": "nv ndof n_dof num_dofs dof n_dofs num_v n_v",
 }
 """Methods and attributes of a model, in the same form."""
+METHODS |= {"bodies": "links link body nbody num_bodies", "joints": "joint", "loops": "constraints"}
+
+KEYWORDS = {
+    "resources": "package_dirs package_dir package_path package_paths packages mesh_dir meshes_dir "
+    "search_paths filename_handler",
+    "floating_base": "root_joint free_flyer freeflyer fixed_base use_fixed_base fixed usefixedbase",
+    "inertia_from": "compute_inertia",
+    "parameters": "params",
+    "tau": "control controller ctrl torque torques",
+    "duration": "t_final tf t_end",
+    "step": "dt timestep time_step",
+}
+"""Keywords of functions, in the same form."""
+
+_DATA = "data mjdata createdata create_data make_data"
 
 
 def instead(name: str, valid: Iterable[str]) -> str:
@@ -57,9 +78,38 @@ def instead(name: str, valid: Iterable[str]) -> str:
     word = name.lower()
     if word.startswith("_"):
         return ""  # asked for by NumPy, pickle or copy
+    if word in _DATA.split():
+        return "; there is no data beside the model: functions take (model, q, …)"
     for table, form in ((FUNCTIONS, "rm.{}(path)"), (METHODS, "model.{}")):
         for ours, theirs in table.items():
             if word in theirs.split():
                 call = form if ours == "load" or table is METHODS else "rm.{}(model, …)"
                 return f"; write {call.format(ours)}"
     return did_you_mean(name, [each for each in valid if not each.startswith("_")])
+
+
+def unknown_keyword(function: str, keyword: str, valid: Iterable[str]) -> TypeError:
+    """The error to raise for a keyword that a function does not have, with the one to write."""
+    names = list(valid)
+    for ours, theirs in KEYWORDS.items():
+        if ours in names and keyword.lower() in theirs.split():
+            hint = f"; write {ours}="
+            break
+    else:
+        hint = did_you_mean(keyword, names)
+    return TypeError(f"{function}() got an unexpected keyword argument '{keyword}'{hint}")
+
+
+def with_known_keywords(function: Callable[P, R]) -> Callable[P, R]:
+    """The function, whose error for a keyword that it does not have names the one to write."""
+    parameters = signature(function).parameters
+    if any(each.kind is Parameter.VAR_KEYWORD for each in parameters.values()):
+        return function
+
+    @wraps(function)
+    def call(*arguments: P.args, **options: P.kwargs) -> R:
+        for option in options.keys() - parameters.keys():
+            raise unknown_keyword(function.__name__, option, parameters)
+        return function(*arguments, **options)
+
+    return call

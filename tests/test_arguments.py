@@ -267,6 +267,28 @@ def test_names_that_are_none_are_told() -> None:
         (lambda m, q: rm.simulat, AttributeError, "did you mean 'simulate'?"),
         (lambda m, q: m.rnea, AttributeError, "write rm.rnea(model, …)"),
         (lambda m, q: m.ndof, AttributeError, "write model.nv"),
+        (lambda m, q: m.links, AttributeError, "write model.bodies"),
+        (lambda m, q: m.createData(), AttributeError, "functions take (model, q, …)"),
+        (lambda m, q: rm.MjData, AttributeError, "there is no data beside the model"),
+        (lambda m, q: rm.load("x", package_dirs=["y"]), TypeError, "write resources="),
+        (lambda m, q: rm.load("x", tolerence=1), TypeError, "did you mean 'tolerance'?"),
+        (lambda m, q: rm.simulate(m, q, t_final=1.0), TypeError, "write duration="),
+        (lambda m, q: rm.simulate(m, q, control=0, duration=1), TypeError, "write tau="),
+        (
+            lambda m, q: rm.simulate(m, q, tau=lambda t: 0, duration=0.1),
+            TypeError,
+            "tau is called as tau(t, q, v); this one takes (t)",
+        ),
+        (
+            lambda m, q: rm.simulate(m, q, f_ext=lambda t, q: {}, duration=0.1),
+            TypeError,
+            "f_ext is called as f_ext(t, q, v); this one takes (t, q)",
+        ),
+        (
+            lambda m, q: rm.frame_pose(m, q, "crank_joint"),
+            KeyError,
+            "it is a joint; its link is 'crank'",
+        ),
         (lambda m, q: m.joint_name, AttributeError, "did you mean 'joint_names'?"),
         (lambda m, q: m.configuration(elbow=1), TypeError, "configuration({'elbow': …})"),
         (lambda m, q: m.joint_positions(q)["crank_jont"], KeyError, "did you mean 'crank_joint'?"),
@@ -312,6 +334,22 @@ def test_an_open_loop_warns_once() -> None:
     fresh = rm.load(rm.robots.path("crank_rocker"))
     with pytest.warns(RuntimeWarning, match=r"loop '.*' of joints .* is open by .*check=True"):
         rm.gravity_force(fresh, open_loop, backend="numpy")
+
+
+def test_quaternions_that_turn_nothing_warn_once() -> None:
+    model = rm.load(rm.robots.path("puma560"), floating_base=True)
+    q, rest = model.neutral(), np.zeros(model.nv)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        rm.rnea(model, q + 1e-8, rest, rest)
+    for wrong, what in ((0.0, "is zero"), (2.0, "has length 2, not 1")):
+        fresh, at = rm.load(rm.robots.path("puma560"), floating_base=True), q.copy()
+        at[3:7] *= wrong
+        with pytest.warns(RuntimeWarning, match=f"{what}: .* give it length 1"):
+            rm.rnea(fresh, at, rest, rest)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            rm.rnea(fresh, at, rest, rest)
 
 
 @pytest.mark.slow

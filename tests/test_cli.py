@@ -457,6 +457,31 @@ def test_misspelt_words_are_guessed(run):
         run("grap", "four_bar")[2] == "robomodel: No such command 'grap'. Did you mean 'graph'?\n"
     )
     assert "--over" in run("graph", "four_bar", "--ovr", "x")[2]
+    for words, hint in (
+        ("--value bset", "'bset' is not one of 'neutral', 'best'; did you mean 'best'?"),
+        ("--for mujco", "did you mean 'mujoco'?"),
+        ("--for gazebo", "Gazebo has no armature"),
+    ):
+        status, _, err = run("armature", "four_bar", *words.split())
+        assert status == 2
+        assert hint in err
+        assert "Value error" not in err
+
+
+def test_files_that_are_compared_have_options_of_their_own(run):
+    rotor = "--rotor joint1:inertia=2e-4,ratio=60"
+    status, out, _ = run("compare", "puma560", "puma560", "--b", rotor)
+    assert status == 1
+    assert "1 joint only in b: joint1_rotor" in out
+    assert run("compare", "puma560", "puma560", "--a", rotor, "--b", rotor)[0] == 0
+    for words, message in (
+        ("--rotro x", "--a '--rotro x': No such option"),
+        ("--json", "only options for loading"),
+        ("--rotor 'x", "No closing quotation"),
+    ):
+        status, _, err = run("compare", "puma560", "puma560", "--a", words)
+        assert status == 2
+        assert message in err
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@ to standard output as well: ``error`` (message, element, file, line) and ``warni
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,6 +20,7 @@ import typer
 
 from robomodel import __version__
 from robomodel.cli.common import (
+    USAGE,
     Grouped,
     UserError,
     complain,
@@ -33,10 +35,9 @@ from robomodel.cli.models import info, robots
 from robomodel.cli.pictures import design, graph, view
 from robomodel.cli.reports import actuation, armature, compare, validate
 from robomodel.cli.states import benchmark, dynamics
+from robomodel.errors import did_you_mean
 
 __all__ = ["app", "main"]
-
-_UsageError: type[Exception] = typer.BadParameter.__bases__[0]  # click's, wherever typer keeps it
 
 FIRST_STEPS = """\
 Usage: robomodel COMMAND [ROBOT] [OPTIONS]
@@ -99,12 +100,12 @@ def _run(arguments: Sequence[str] | None) -> int:
         sys.stdout.flush()
     except UserError as error:
         return _failed(error, arguments)
-    except _UsageError as error:
+    except USAGE as error:
         context = getattr(error, "ctx", None)
         return _failed(
             UserError(
                 f"{context.command_path if context else 'robomodel'}: "
-                f"{getattr(error, 'format_message', error.__str__)()}"
+                f"{_hinted(getattr(error, 'format_message', error.__str__)())}"
             ),
             arguments,
         )
@@ -114,6 +115,20 @@ def _run(arguments: Sequence[str] | None) -> int:
     except (typer.Abort, KeyboardInterrupt):
         return 130
     return status if isinstance(status, int) else 0
+
+
+_CHOICE = re.compile(r"'([^']*)' is not one of (('[^']*'(, )?)+)\.?$")
+_GAZEBO = "; Gazebo has no armature: its file is that of 'robomodel convert FILE -o OUT.sdf'"
+
+
+def _hinted(message: str) -> str:
+    """A message on wrong usage without words of the parser's, and with the value that was meant."""
+    message = message.replace("Value error, ", "")
+    if (choice := _CHOICE.search(message)) is None:
+        return message
+    value, valid = choice[1], re.findall("'([^']*)'", choice[2])
+    gazebo = value.lower() in ("gazebo", "gz", "ignition")
+    return message.rstrip(".") + (_GAZEBO if gazebo else did_you_mean(value.lower(), valid))
 
 
 def _failed(error: UserError, arguments: Sequence[str] | None) -> int:

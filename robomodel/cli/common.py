@@ -83,6 +83,10 @@ class HasPage(Result):
 # ---- errors --------------------------------------------------------------------------------------
 
 
+USAGE: type[Exception] = typer.BadParameter.__bases__[0]
+"""Errors of usage: click's, wherever typer keeps it."""
+
+
 class UserError(Exception):
     """An error that the user can correct: the line to print, its source, the exit status."""
 

@@ -302,6 +302,8 @@ def compare(
             autocompletion=complete_robots,
         ),
     ],
+    a: str = "",
+    b: str = "",
     **options: Annotated[Any, options_of(rm.compare, "tolerance")],
 ) -> HasPage:
     """List what differs between two files of one robot, the largest effect on torques first.
@@ -315,8 +317,14 @@ def compare(
     Examples:
         robomodel compare four_bar crank_rocker
         robomodel compare mini_cheetah mini_cheetah --tolerance 1e-3
+        robomodel compare puma560 puma560 --b "--rotor joint1:inertia=2e-4,ratio=60"
+
+    Options:
+        --a OPTIONS: Options for loading of FILE alone, in quotes.
+        --b OPTIONS: Options for loading of OTHER alone, in quotes.
     """
-    first, second = robot.load(), replace(robot, file=other).load()
+    first = robot.with_options("--a", a).load()
+    second = replace(robot, file=other).with_options("--b", b).load()
     with blaming(robot.file, status=1):
         comparison = rm.compare(first, second, **options)
     return HasPage(document=comparison.document, status=0 if comparison.same else 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, is_dataclass, replace
@@ -10,21 +11,25 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
+from typer.main import get_command
 
 from robomodel import loading
 from robomodel import robots as shipped
 from robomodel.cli.common import (
     SUFFIXES,
+    USAGE,
     UserError,
     blaming,
     complete_joints,
     complete_robots,
     named_number,
+    runnable,
 )
 from robomodel.description import Description, Inertial, JointCoupling, Rotor
 from robomodel.errors import did_you_mean
 from robomodel.identification.sensors import with_ratios
 from robomodel.model import Model, build
+from robomodel.reports.document import Document
 from robomodel.reports.validation.context import CheckContext
 
 
@@ -107,6 +112,33 @@ class Robot:
     ] = True
     spins: Literal["free", "locked"] = "free"
 
+    def with_options(self, option: str, text: str) -> Robot:
+        """The robot with further loading options, as the value of ``option`` has them.
+
+        Those that may be repeated are added, others replaced. Raises UserError for other options.
+        """
+        alone = typer.Typer()
+        alone.command()(runnable(_nothing))
+        command = get_command(alone)
+        try:
+            context = command.make_context(option, [self.file, *shlex.split(text)])
+        except ValueError as error:  # of quotes
+            raise UserError(f"{option} '{text}': {error}") from None
+        except USAGE as error:
+            message = getattr(error, "format_message", error.__str__)()
+            raise UserError(f"{option} '{text}': {message}") from None
+        changes: dict[str, Any] = {}
+        names = {field.name for field in fields(self)} - {"file"}
+        for name, value in context.params.items():
+            source = context.get_parameter_source(name)
+            if source is None or source.name != "COMMANDLINE" or name == "file":
+                continue
+            if name not in names:
+                raise UserError(f"{option} '{text}': only options for loading have a place there")
+            before = getattr(self, name)
+            changes[name] = [*(before or []), *value] if isinstance(value, list) else value
+        return replace(self, **changes)
+
     def load(self) -> Model:
         """The robot in the file of this path, else the shipped one of this name."""
         names = shipped.names()
@@ -136,6 +168,11 @@ class Robot:
                 f"{self.file}: no such file, and no shipped robot of this name"
                 f"{did_you_mean(self.file, near + names) or '; they are ' + ', '.join(names)}"
             ) from None
+
+
+def _nothing(robot: Robot) -> Document:
+    """A command with the options for loading and no others."""
+    raise NotImplementedError(robot.file)
 
 
 def _argument(text: str) -> tuple[str, str]:

@@ -51,9 +51,15 @@ from robomodel.errors import (
 )
 from robomodel.kernels import NoCompilerError
 from robomodel.kernels.function import Kernel, TracedFunction
+from robomodel.messages import unknown_keyword
 from robomodel.model.arguments import as_array, as_numbers, by_name, common_batch
 from robomodel.model.configurations import singular
-from robomodel.model.configurations.states import REMEDY, check_finite, loop_faults
+from robomodel.model.configurations.states import (
+    REMEDY,
+    check_finite,
+    loop_faults,
+    unit_faults,
+)
 from robomodel.model.derived import traced
 from robomodel.model.model import Model
 from robomodel.model.parameters import (
@@ -452,10 +458,7 @@ def documented(function: Callable[P, R], common: CommonDocumentation = _DYNAMICS
         if not isinstance(model, Model) and (arguments or "model" in options):
             raise no_model(model)
         for option in options.keys() - names:
-            raise TypeError(
-                f"{function.__name__}() got an unexpected keyword argument '{option}'"
-                f"{did_you_mean(option, names)}"
-            )
+            raise unknown_keyword(function.__name__, option, names)
         check_positional(function.__name__, signature, arguments)
         return run(*arguments, **options)
 
@@ -496,10 +499,7 @@ def algorithm(
                 check_positional(name, signature, arguments)
                 body(*arguments, **options)  # raises as Python does for arguments that do not fit
                 for option in options.keys() - signature.parameters.keys():
-                    raise TypeError(
-                        f"{name}() got an unexpected keyword argument '{option}'"
-                        f"{did_you_mean(option, signature.parameters)}"
-                    )
+                    raise unknown_keyword(name, option, signature.parameters)
                 bound = signature.bind(*arguments, **options)
                 arguments, options = bound.args, bound.kwargs
             if framed:
@@ -663,7 +663,7 @@ def run(
     }
     common_batch(**arrays)
     if not check:
-        _warn_of_open_loops(model, algorithm, arrays["q"])
+        _warn_of_no_configuration(model, algorithm, arrays["q"])
     function = traced_algorithm(model, spec)
     kernel = kernel_of(function, backend, len(arrays))
     if kernel is None:
@@ -734,7 +734,7 @@ def _run_by_parameters(
     elif q.size and p.size:
         first = dict(zip(names, p.reshape(-1, len(names))[0].tolist(), strict=True))
         if np.all(np.isfinite([*first.values()])):
-            _warn_of_open_loops(model, algorithm, q, first)
+            _warn_of_no_configuration(model, algorithm, q, first)
     function = traced_algorithm(model, spec)
     kernel = model._derived.get(key) or kernel_of(function, backend, len(arrays))
     if kernel is None:
@@ -785,11 +785,11 @@ def robot_by_robot(
     return shaped if len(shapes) > 1 else shaped[0]
 
 
-def _warn_of_open_loops(
+def _warn_of_no_configuration(
     model: Model, algorithm: str, q: Array, parameters: Mapping[str, float] | None = None
 ) -> None:
-    """Warn once of a model if loops are open in the first state of an algorithm's first call."""
-    seen = model._derived.setdefault((_warn_of_open_loops, *(parameters or ())), set())
+    """Warn once of a model if an algorithm's first state has open loops, or no rotations."""
+    seen = model._derived.setdefault((_warn_of_no_configuration, *(parameters or ())), set())
     if algorithm in seen or len(seen) == len(ALGORITHMS) or not q.size:
         return
     first = q.reshape(-1, q.shape[-1])[0]
@@ -797,6 +797,14 @@ def _warn_of_open_loops(
         return
     seen.add(algorithm)
     at = parameterized(model, parameters) if parameters else model
+    for fault in unit_faults(at, first, OPEN):
+        seen.update(ALGORITHMS)
+        text = (
+            f"{fault.message}: at this q results are those of no rotation; give it length 1 "
+            "(0 0 0 1 turns nothing), check=True refuses such states"
+        )
+        warn(RuntimeWarning(text))
+        return
     for fault in loop_faults(at, first, OPEN):
         seen.update(ALGORITHMS)
         text = (

@@ -22,7 +22,12 @@ from robomodel.identification.logs import Log, read_log
 from robomodel.identification.sensors import Sensors, sensors
 from robomodel.model.elements import Joint
 from robomodel.model.model import Model
-from robomodel.model.parameters import INERTIAL, OF_JOINTS, parameters, with_parameters
+from robomodel.model.parameters import (
+    OF_JOINTS,
+    parameters,
+    unit_of,
+    with_parameters,
+)
 from robomodel.tolerances import SINGULAR, TINY
 
 UNKNOWN_SHARE = 0.1  # information gain below which a parameter counts as unknown
@@ -480,16 +485,6 @@ def _validated(
         rows, force, _ = readings.at(fit.unknowns)
         error[block] = (rows @ fit.values - np.nan_to_num(force))[block]
     return data.rms(error) if blocks else np.full(data.forces.shape[1], np.nan)
-
-
-def unit_of(model: Model, name: str) -> str:
-    """The unit of a parameter, such as "N m s/rad" of a revolute joint's damping."""
-    owner, _, kind = name.rpartition(".")
-    if kind in INERTIAL:
-        return "kg" if kind == "mass" else "kg m" if kind.startswith("m") else "kg m²"
-    units = next(joint.units for joint in model.joints if joint.name == owner)
-    damping = f"{units.force} s/{units.position}"
-    return {"armature": units.inertia, "damping": damping, "friction": units.force}[kind]
 
 
 # ---- plausibility of a log -----------------------------------------------------------------------

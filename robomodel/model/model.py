@@ -198,9 +198,11 @@ class Model:
             'link2'
         """
         if name not in self.frame_index:
-            raise UnknownNameError(
-                f"no link '{name}' in '{self.name}'{did_you_mean(name, self.frame_index)}"
-            )
+            hint = did_you_mean(name, self.frame_index)
+            for joint in self.description.joints:
+                if joint.name == name:
+                    hint = f": it is a joint; its link is '{joint.child}'"
+            raise UnknownNameError(f"no link '{name}' in '{self.name}'{hint}")
         return self.frames[self.frame_index[name]]
 
     @cached_property

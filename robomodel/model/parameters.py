@@ -32,8 +32,8 @@ from robomodel.mechanism.couplings import eliminated
 from robomodel.mobility.analysis import blocks
 from robomodel.model.arguments import as_numbers
 from robomodel.model.derived import cached_on_model
-from robomodel.model.elements import Frame, Node
-from robomodel.model.geometry_parameters import Number, described, numbers_by_name
+from robomodel.model.elements import Frame, Node, Units, units_of
+from robomodel.model.geometry_parameters import SPRINGS, Number, described, numbers_by_name
 from robomodel.model.numbers import with_numbers
 from robomodel.scalars import Scalar, is_number, unstack
 from robomodel.spatial import RigidInertia, symmetric
@@ -129,6 +129,42 @@ def parameters(model: Model, *, geometry: bool = False) -> Parameters:
 def _geometry(model: Model) -> dict[str, tuple[Number, float]]:
     """The parameters of geometry: the number for which each name stands, and its value."""
     return {name: (number, value) for name, number, value in numbers_by_name(model)}
+
+
+def unit_of(model: Model, name: str) -> str:
+    """The unit of a parameter, such as "N m s/rad" of a hinge's damping.
+
+    It is empty for ratios, coefficients, and springs over several joints, whose sum has no unit.
+    """
+    owner, _, kind = name.rpartition(".")
+    if (found := _geometry(model).get(name)) is not None:
+        number, _ = found
+        if number.kind == "origin":
+            return "m" if number.entry < 3 else "rad"
+        if number.kind in ("predecessor", "successor", "length"):
+            return "m"
+        if number.kind in ("coupling", "gravity"):
+            return "m/s²" if number.kind == "gravity" else ""
+        owner, kind = str(number.owner), SPRINGS[number.entry]
+        spring = next((each for each in model.springs if each.name == owner), None)
+        if number.kind != "joint" and spring is not None:
+            if spring.kind == "joints":
+                return ""
+            return _acting(units_of(spring.kind != "turn"), kind)
+    elif kind in INERTIAL:
+        return "kg" if kind == "mass" else "kg m" if kind.startswith("m") else "kg m²"
+    return _acting(next(joint.units for joint in model.joints if joint.name == owner), kind)
+
+
+def _acting(units: Units, kind: str) -> str:
+    """The unit of a number of a joint or a spring."""
+    return {
+        "armature": units.inertia,
+        "friction": units.force,
+        "damping": f"{units.force} s/{units.position}",
+        "stiffness": f"{units.force}/{units.position}",
+        "reference": units.position,
+    }[kind]
 
 
 def count(model: Model) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias, TypeVar
@@ -67,6 +68,8 @@ class Inputs:
     ) -> Inputs:
         """From users' arguments; raises ValueError, TypeError or UnknownNameError if unfit."""
         acting: Array | Signal
+        for name, function in (("tau", tau), ("f_ext", f_ext)):
+            _check_takes_state(function, name)
         if callable(tau):
             acting = _Controlled(tau, model.nv)
         else:
@@ -115,6 +118,21 @@ class Inputs:
         elif self.hold:
             pushes = _constant({link: x.copy() for link, x in pushes(t, q, v).items()})
         return Signals(tau, pushes)
+
+
+def _check_takes_state(function: object, name: str) -> None:
+    """Raise a TypeError for a function that cannot be called with a time and a state."""
+    try:
+        signature = inspect.signature(function) if callable(function) else None
+    except ValueError:  # of some that are written in C
+        return
+    try:
+        if signature is not None:
+            signature.bind(0.0, None, None)
+    except TypeError:
+        raise TypeError(
+            f"{name} is called as {name}(t, q, v); this one takes {signature}"
+        ) from None
 
 
 def _row(rows: Array, k: int) -> Array:

@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from robomodel.arrays import Array
-from robomodel.errors import as_flag, as_real, did_you_mean
+from robomodel.errors import as_flag, as_real
 from robomodel.kernels.function import as_dtype
 from robomodel.kernels.program import Dtype
 from robomodel.mechanism.graph import WORLD
+from robomodel.messages import unknown_keyword
 from robomodel.model.arguments import by_name
 from robomodel.model.model import Model
 from robomodel.model.parameters import ParametersLike, as_values, counted
@@ -146,10 +147,7 @@ def completed(
     """
     for option in options:
         if option not in defaults:
-            raise TypeError(
-                f"{name}() got an unexpected keyword argument '{option}'"
-                f"{did_you_mean(option, [*own, *defaults])}"
-            )
+            raise unknown_keyword(name, option, [*own, *defaults])
     return {**defaults, **options}
 
 

@@ -441,7 +441,10 @@ def csv_of(plot: Plot) -> str:
     writer = csv.writer(stream, lineterminator="\n")
     first = plot.lines[0].x
     if all(np.array_equal(line.x, first, equal_nan=True) for line in plot.lines):
-        writer.writerow([plot.x_label, *(line.label for line in plot.lines)])
+        unit = re.search(r"\[[^]]*\]", plot.y_label)
+        heads = [f"{x.label} {unit[0]}" if unit and "[" not in x.label else x.label
+                 for x in plot.lines]  # fmt: skip
+        writer.writerow([plot.x_label, *heads])
         writer.writerows(np.column_stack([first, *(line.y for line in plot.lines)]).tolist())
     else:
         writer.writerow(["line", plot.x_label, plot.y_label])

@@ -8,9 +8,9 @@ import numpy as np
 
 from robomodel.arrays import Array
 from robomodel.identification import Identified, IdentifiedGroup, parameters
-from robomodel.identification.identification import unit_of
 from robomodel.model import Model
 from robomodel.model.elements import units_of
+from robomodel.model.parameters import unit_of
 from robomodel.reports.document import Bullets, Cell, Document, Part, Section, Table
 from robomodel.reports.plots import Line, Plot
 

@@ -42,6 +42,7 @@ from robomodel.model.parameters import (
     closed_anew,
     parameterized,
     parameters,
+    unit_of,
 )
 from robomodel.reach.paths import RangeEnd
 from robomodel.reach.ranges import joint_range
@@ -144,7 +145,13 @@ def page(
     data |= {"compact": compact, "reflected": shows_reflected, "bars": _told(bars)}
     data |= {
         "parameters": [
-            {"name": name, "lower": low, "upper": high, "value": value}
+            {
+                "name": name,
+                "unit": unit_of(model, name),
+                "lower": low,
+                "upper": high,
+                "value": value,
+            }
             for name, (low, high, value) in ranges.items()
         ],
         "segments": [[colour, radius] for colour, radius, _, _ in segments],
