@@ -231,6 +231,24 @@ int main() {
     np.testing.assert_allclose([float(x) for x in said.split()], expected, rtol=1e-12)
 
 
+@pytest.mark.skipif(not shutil.which("g++"), reason="no C++ compiler here")
+def test_large_functions_compile_as_cpp(tmp_path: Path) -> None:
+    """In parts that share arrays, as for who has no C compiler."""
+    source, _ = rm.write_c(rm.robots.load("tello"), tmp_path / "r.c", "rnea_derivatives")
+    assert "_part1(" in Path(source).read_text()
+    flags = [
+        "-x",
+        "c++",
+        "-std=c++11",
+        "-fsyntax-only",
+        "-Wall",
+        "-Wextra",
+        "-Wpedantic",
+        "-Werror",
+    ]
+    subprocess.run(["g++", *flags, source], check=True)
+
+
 # ---- closing and integrating ---------------------------------------------------------------------
 
 

@@ -204,3 +204,52 @@ def test_a_leg_with_a_linkage_reaches_its_goal() -> None:
 def test_wrong_arguments(call: Callable[[Any], Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=re.escape(message)):
         call(rm.robots.load("parallel_ankle"))
+
+
+@pytest.mark.parametrize(("joints", "motors"), [(1, 1), (2, 1), (1, 0)])
+def test_one_freedom_and_one_motor(joints: int, motors: int) -> None:
+    """Matrices with one row or one column: derivatives, and a problem solved."""
+    link = (
+        '<link name="l{0}"><inertial><origin xyz="0 0 -0.3"/><mass value="1"/><inertia ixx="0.01" '
+        'iyy="0.01" izz="0.01" ixy="0" ixz="0" iyz="0"/></inertial></link><joint name="j{0}" '
+        'type="continuous"><parent link="{1}"/><child link="l{0}"/><origin xyz="0 0 -0.5"/>'
+        '<axis xyz="0 1 0"/></joint>'
+    )
+    motor = (
+        '<transmission name="t{0}"><type>transmission_interface/SimpleTransmission</type>'
+        '<joint name="j{0}"/><actuator name="m{0}"/></transmission>'
+    )
+    text = "".join(link.format(n, f"l{n - 1}" if n else "base") for n in range(joints))
+    text += "".join(motor.format(n) for n in range(motors))
+    model = rm.load(f'<robot name="r"><link name="base"/>{text}</robot>')
+    state, x, _ = one(model, np.random.default_rng(0))
+    u, costs = np.ones(motors), None
+    if motors:
+        costs = crocoddyl.CostModelSum(state, motors)
+        near = bridge.StateResidual(state, state.zero(), motors)
+        costs.addCost("x", crocoddyl.CostModelResidual(state, near), 1.0)
+        push = crocoddyl.ResidualModelControl(state, motors)
+        costs.addCost("u", crocoddyl.CostModelResidual(state, push), 0.1)
+    action = bridge.DifferentialActionModel(state, costs, state_cost=0.5, control_cost=0.2)
+    steps = [bridge.IntegratedActionModelEuler(action, 0.02)]
+    if motors:
+        steps.append(crocoddyl.IntegratedActionModelEuler(action, 0.02))
+    for step in steps:
+
+        def moved(x: Array, u: Array, step: Any = step) -> Array:
+            data = step.createData()
+            step.calc(data, x, u)
+            return np.append(data.xnext, data.cost)
+
+        data = step.createData()
+        step.calc(data, x, u)
+        step.calcDiff(data, x, u)
+        by_x = slopes(lambda y, moved=moved: moved(y, u), state, x)
+        np.testing.assert_allclose(np.reshape(data.Fx, by_x[:-1].shape), by_x[:-1], atol=1e-7)
+        np.testing.assert_allclose(data.Lx, by_x[-1], atol=1e-7)
+        if motors:
+            by_u = (moved(x, u + 1e-5) - moved(x, u - 1e-5)) / 2e-5
+            np.testing.assert_allclose(np.ravel(data.Fu), by_u[:-1], atol=1e-7)
+            np.testing.assert_allclose(np.ravel(data.Lu), by_u[-1:], atol=1e-7)
+            problem = crocoddyl.ShootingProblem(x, [step] * 20, step)
+            assert crocoddyl.SolverFDDP(problem).solve([], [], 50)

@@ -144,6 +144,11 @@ def _coordinates(model: Model) -> list[int]:
     return places
 
 
+def _put(into: Array, values: ArrayLike) -> None:
+    """Write a matrix; those with one row or one column come from Crocoddyl as vectors."""
+    into[...] = np.reshape(values, into.shape)
+
+
 def _chosen(parts: list[Array], which: Any) -> Any:
     if which is None or which == crocoddyl.Jcomponent.both:
         return parts
@@ -173,7 +178,7 @@ class StateResidual(crocoddyl.ResidualModelAbstract):
     def calcDiff(self, data: Any, x: Array, u: Array | None = None) -> None:
         """Its derivative with respect to x."""
         which = crocoddyl.Jcomponent.second
-        data.Rx[:, :] = self.state.Jdiff(self.reference, x, which)
+        _put(data.Rx, self.state.Jdiff(self.reference, x, which))
 
 
 # ---- traced functions ----------------------------------------------------------------------------
@@ -494,13 +499,12 @@ class DifferentialActionModel(crocoddyl.DifferentialActionModelAbstract):
         if u is None:
             self.costs.calcDiff(data.costs, x)
         else:
-            data.Fx[:, :], data.Fu[:, :] = self.slopes(x, u, data.tau)
+            by_x, by_u = self.slopes(x, u, data.tau)
+            _put(data.Fx, by_x)
+            _put(data.Fu, by_u)
             self.costs.calcDiff(data.costs, x, u)
-        _, by_x, by_u, by_xx, by_uu = data.of
-        data.Lx[:] += by_x
-        data.Lu[:] += by_u
-        data.Lxx[:, :] += by_xx
-        data.Luu[:, :] += by_uu
+        for part, more in zip((data.Lx, data.Lu, data.Lxx, data.Luu), data.of[1:], strict=True):
+            _put(part, part + np.reshape(more, part.shape))
 
     def accelerations(self, data: Any, x: Array, u: Array) -> Array:
         """The accelerations; stores tau and contact forces in ``data``."""
@@ -624,8 +628,8 @@ class IntegratedActionModelEuler(crocoddyl.ActionModelAbstract):
             share = self.dt if data.moves else 1.0
             of = data.costs
             for part, more in zip(data.parts[2:], (of.Lx, of.Lu, of.Lxx, of.Luu), strict=True):
-                part[...] += share * more
-            data.Lxu[:, :] = share * of.Lxu
+                part[...] += share * np.reshape(more, part.shape)
+            _put(data.Lxu, share * of.Lxu)
 
 
 class ActionData(crocoddyl.ActionDataAbstract):
@@ -665,5 +669,5 @@ def _differentiate(knots: list[ActionData]) -> None:
     parts = euler_slopes(model, action.layout)(x, after, numbers, by_x.reshape(count, -1), *pushed)
     for k, knot in enumerate(knots):
         for part, values in zip(knot.parts, parts, strict=True):
-            part[...] = values[k]
+            _put(part, values[k])
         knot.complete = False

@@ -111,6 +111,12 @@ def preamble(dtype: Dtype) -> list[str]:
         "#else",
         "#define FMA(a, b, c) ((a) * (b) + (c))",
         "#endif",
+        "",
+        "#ifdef __cplusplus",
+        "#define RESTRICT __restrict",
+        "#else",
+        "#define RESTRICT restrict",
+        "#endif",
     ]
 
 
@@ -313,7 +319,7 @@ def _parts(f: CFunction) -> list[str]:
         text = "\n".join(body.lines)
         unused = [f"    (void){name};" for name in names if f"{name}[" not in text]
         parameters = ", ".join(
-            f"{'const ' if name == 'xs' else ''}{TYPES[f.dtype]} *restrict {name}" for name in names
+            f"{'const ' if name == 'xs' else ''}{TYPES[f.dtype]} *RESTRICT {name}" for name in names
         )
         head = f"static void {f.name}_part{n}({parameters})"
         lines += [head, "{", *unused, *body.lines, "}", ""]
