@@ -14,6 +14,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cli_robot import MIXED
@@ -79,7 +80,33 @@ def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_pyfunc_call() -> Iterator[None]:
-    """A test that needs a package of an extra that is not installed is skipped."""
+    """A test that needs a package of an extra that is not installed is skipped.
+
+    On the command line the package's own error is a line of text, and an exit status.
+    """
+    from robomodel.errors import MissingPackageError  # after the settings above
+
+    lacking: list[str] = []
+    made = MissingPackageError.__init__
+
+    def noted(self: MissingPackageError, purpose: str, package: str, *more: Any) -> None:
+        lacking.append(package)
+        made(self, purpose, package, *more)
+
+    with pytest.MonkeyPatch.context() as patch:
+        if MISSING:
+            patch.setattr(MissingPackageError, "__init__", noted)
+        try:
+            return (yield)
+        except (Exception, pytest.fail.Exception) as error:
+            if name := missing_package(error) or ", ".join(dict.fromkeys(lacking)):
+                pytest.skip(f"needs {name}")
+            raise
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup() -> Iterator[None]:
+    """A fixture that needs such a package skips its test."""
     try:
         return (yield)
     except Exception as error:

@@ -199,8 +199,8 @@ def test_structure_keeps_the_algorithms_small() -> None:
     assert trace_of("aba", model).flops <= 3482
     assert trace_of("rnea", model).flops <= 1891
     assert trace_of("crba", model).flops <= 590
-    # a planar linkage is computed in the plane, though its file is spatial
-    assert trace_of("aba", rm.robots.load("four_bar")).flops <= 77
+    # a planar linkage is computed in the plane, though its file is spatial; 3 tell a dead point
+    assert trace_of("aba", rm.robots.load("four_bar")).flops <= 80
 
 
 @pytest.mark.parametrize("number", [2, True, np.int64(3), 1 + 2j])

@@ -490,6 +490,8 @@ def _tell(
     parts = results if isinstance(results, tuple) else (results,)
     kept = not any(np.may_share_memory(x, part) for x in arrays for part in parts)
     batch = np.broadcast_shapes(*(x.shape[:-1] for x in arrays))
+    if 0 in batch:
+        return
     lost = np.zeros(batch, dtype=bool)
     for part in parts:
         lost |= ~np.all(np.isfinite(part).reshape(*batch, -1), axis=-1)
