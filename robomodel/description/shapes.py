@@ -13,8 +13,8 @@ import math
 import os
 import zipfile
 from collections.abc import Sequence
-from dataclasses import replace
-from functools import cache, reduce
+from dataclasses import dataclass, field, replace
+from functools import cache, lru_cache, reduce
 from operator import add
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -480,8 +480,11 @@ def _surface(shape: Shape, allowance: Allowance | None) -> Inertial:
 
 def _mesh(shape: Shape, issues: list[Issue], allowance: Allowance | None) -> Inertial:
     """The solid that a mesh encloses; its convex hull if the mesh has holes."""
-    mesh = load_mesh(shape, allowance)
-    if not (mesh.is_watertight and mesh.is_winding_consistent):
+    stamp = _stamp(shape)
+    if stamp is not None and allowance is not None:
+        allowance.spend(stamp[1], f"the mesh '{shape.file}'", shape.source)
+    solid = _solid_of(_Held(shape, (object(),) if stamp is None else stamp))
+    if solid.holes:
         issues.append(
             Issue(
                 f"the mesh '{shape.file}' is not watertight; its convex hull stands for it",
@@ -489,6 +492,44 @@ def _mesh(shape: Shape, issues: list[Issue], allowance: Allowance | None) -> Ine
                 "not watertight",
             )
         )
+    return solid.inertial
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """A mesh by what makes its solid: the file as it is, and the scale."""
+
+    shape: Shape = field(compare=False)
+    stamp: tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Solid:
+    """A mesh as a solid; ``holes``: of its convex hull."""
+
+    inertial: Inertial
+    holes: bool
+
+
+def _stamp(shape: Shape) -> tuple[str, int, int, int, tuple[float, ...]] | None:
+    """What is the same while a mesh's file and its scale are; None for what is no file."""
+    if in_stage(shape):
+        return None
+    try:
+        path = os.path.realpath(mesh_path(shape))
+        status = os.stat(path)
+    except (OSError, ValueError):
+        return None
+    return path, status.st_size, status.st_mtime_ns, status.st_ino, shape.size
+
+
+@lru_cache(maxsize=2048)  # variants of a robot share their meshes
+def _solid_of(held: _Held) -> _Solid:
+    """The solid of a mesh's file, computed once while the file is the same."""
+    shape = held.shape
+    mesh = load_mesh(shape)
+    holes = not (mesh.is_watertight and mesh.is_winding_consistent)
+    if holes:
         try:
             mesh = mesh.convex_hull
         except Exception as error:  # whatever Qhull says of flat and empty meshes
@@ -500,4 +541,4 @@ def _mesh(shape: Shape, issues: list[Issue], allowance: Allowance | None) -> Ine
     properties = mesh.mass_properties
     (xx, xy, xz), (_, yy, yz), (_, _, zz) = properties.inertia.tolist()
     centre = Pose(vec(properties.center_mass))
-    return Inertial(float(properties.mass), (xx, xy, xz, yy, yz, zz), centre)
+    return _Solid(Inertial(float(properties.mass), (xx, xy, xz, yy, yz, zz), centre), holes)

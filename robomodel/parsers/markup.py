@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from xml.parsers import expat
-from xml.sax.saxutils import quoteattr
 
 from robomodel.errors import DescriptionError, Source
 from robomodel.parsers import xml
@@ -116,7 +115,7 @@ class Markup:
         else:
             at = max((end for _, end in tag.places.values()), default=0)
             at = at or tag.begin + len(tag.name) + 1
-            self._changes.append((at, at, f" {name}={quoteattr(value)}"))
+            self._changes.append((at, at, f" {name}={xml.quoted(value)}"))
 
     def append(self, tag: Tag, *elements: str) -> None:
         """Add elements at the end of an element's content, with its indentation."""

@@ -449,6 +449,20 @@ def words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
+def quoted(text: str) -> str:
+    """A text as the value of an attribute, with its quotes.
+
+    As ``xml.sax.saxutils.quoteattr``, whose import takes a tenth of a second for network clients.
+    """
+    return f'"{text.translate(_IN_ATTRIBUTES)}"'
+
+
+_IN_ATTRIBUTES = str.maketrans(
+    {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"}
+    | {space: f"&#{ord(space)};" for space in "\n\r\t"}
+)
+
+
 def spelled(text: str) -> str:
     """A value of the file in quotes, cut if it is long."""
     return repr(text if len(text) <= _SPELLED_LIMIT else text[:_SPELLED_LIMIT] + "…")

@@ -14,7 +14,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
-from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
@@ -29,7 +28,7 @@ from robomodel.opentree.tree import WrittenTree, written_tree
 from robomodel.parsers.markup import Markup, Tag
 from robomodel.parsers.schema import number
 from robomodel.parsers.shared.motors import SIMPLE_TYPE
-from robomodel.parsers.xml import DRAKE
+from robomodel.parsers.xml import DRAKE, quoted
 from robomodel.reports.document import (
     Bullets,
     Cell,
@@ -687,12 +686,12 @@ def _transmission(joint: str, tags: Mapping[str, str], names: set[str | None]) -
     names.add(name)
     parts = "".join(f'\n    <drake:{tag} value="{value}"/>' for tag, value in tags.items())
     return (
-        f"<transmission name={quoteattr(name)}>\n"
+        f"<transmission name={quoted(name)}>\n"
         f"  <type>{SIMPLE_TYPE}</type>\n"
-        f"  <joint name={quoteattr(joint)}>\n"
+        f"  <joint name={quoted(joint)}>\n"
         "    <hardwareInterface>hardware_interface/EffortJointInterface</hardwareInterface>\n"
         "  </joint>\n"
-        f"  <actuator name={quoteattr(f'{joint}_actuator')}>{parts}\n"
+        f"  <actuator name={quoted(f'{joint}_actuator')}>{parts}\n"
         "  </actuator>\n"
         "</transmission>"
     )

@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 from numpy.linalg import LinAlgError
-from scipy.linalg import eigh
 
 from robomodel.arrays import Array
 from robomodel.description import ONE_DOF
@@ -541,6 +540,8 @@ class _Comparison:
 
         ``load`` and ``armature`` are of all joints' velocities; from 1 on a step is not stable.
         """
+        from scipy.linalg import eigh
+
         model = self.as_simulated
         worst, row = 0.0, -1
         for q in (model.neutral(), self._initial(model)):

@@ -15,7 +15,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-from xml.sax.saxutils import quoteattr
 
 from robomodel.description import Sensor
 from robomodel.errors import DescriptionError, Issue, MissingPackageError, Source
@@ -30,7 +29,7 @@ from robomodel.files import (
 )
 from robomodel.parsers import xml
 from robomodel.parsers.meshes import MUJOCO
-from robomodel.parsers.xml import Document, shown, spelled, words
+from robomodel.parsers.xml import Document, quoted, shown, spelled, words
 from robomodel.running import Lock
 
 _MAX_DEPTH = 250  # of elements: MuJoCo's own readers recurse
@@ -770,7 +769,7 @@ def _text(
             written.append(f"</{node.tag}>\n")
             continue
         attributes = meshes[node][0] if node in meshes else node.attributes
-        inside = "".join(f" {name}={quoteattr(value)}" for name, value in attributes.items())
+        inside = "".join(f" {name}={quoted(value)}" for name, value in attributes.items())
         written.append(f"<{node.tag}{inside}{'' if node.children else '/'}>\n")
         if node.children:
             stack.append((node, True))

@@ -14,7 +14,6 @@ from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from robomodel.arrays import Array
 from robomodel.description import ONE_DOF, Anchor, Description, Pose
@@ -185,6 +184,8 @@ def direction(pose: Array, axis: Sequence[float] | Array) -> Array:
 
 def _pairs(a: Sequence[PlacedJoint], b: Sequence[PlacedJoint], shift: Array, size: float) -> Pairs:
     """The pairs of the same name, and of the others those of one kind that are near."""
+    from scipy.optimize import linear_sum_assignment
+
     by_name = {place.name: place for place in b}
     pairs = [(place, by_name[place.name]) for place in a if place.name in by_name]
     names = {place.name for place, _ in pairs}
@@ -280,6 +281,8 @@ class Match:
         left, right = (sorted(names[n] - names[1 - n] - used) for n in (0, 1))
         if not left or not right:
             return pairs
+        from scipy.optimize import linear_sum_assignment
+
         far = np.array([[self._links_apart(one, other) for other in right] for one in left])
         rows, columns = linear_sum_assignment(np.where(far < SAME_PLACE, far, 1.0))
         near = zip(rows.tolist(), columns.tolist(), strict=True)

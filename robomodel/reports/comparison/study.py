@@ -12,7 +12,6 @@ from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
-from scipy.spatial.transform import Rotation
 
 from robomodel.arrays import Array
 from robomodel.description import (
@@ -375,6 +374,8 @@ class _Differences:
         moved = inverse(parent) @ child  # the child's shift relative to its parent's
         axis = direction(inverse(child), other.axis)
         point = moved_point(inverse(child), other.point)
+        from scipy.spatial.transform import Rotation
+
         turn = Rotation.from_matrix(moved[:3, :3]).as_rotvec()
         gap = moved_point(moved, one.point) - one.point
 
