@@ -96,7 +96,7 @@ def of_robot(robot: str, q: Array | None) -> dict[str, Any]:
     model = rm.robots.load(robot)
     if q is None:
         rng = np.random.default_rng(1)
-        q = np.array([model.random_configuration(rng) for _ in range(STATES)])
+        q = np.array([model.random_configuration(rng, base_pose="random") for _ in range(STATES)])
     rng = np.random.default_rng(2)
     x = {name: rng.normal(size=(STATES, model.nv)) for name in ("v", "a", "tau", "reference", "w")}
     x |= {"q": q, "given": x["a"], "forces": rng.normal(size=(STATES, 3))}

@@ -161,7 +161,7 @@ def same_robot(model: Model, other: Model, *, states=3, tolerance=1e-12, seed=0)
     assert model.nv == other.nv
     assert model.gravity == other.gravity
     for _ in range(states):
-        q = model.random_configuration(rng)
+        q = model.random_configuration(rng, base_pose="random")
         v, a = rng.normal(size=(2, model.nv))
 
         def mapped(v, a, q=q):

@@ -19,7 +19,9 @@ TIGHT = 1e-10
 
 def states(model: rm.Model, count: int, seed: int = 0) -> tuple[Array, Array, Array]:
     rng = np.random.default_rng(seed)
-    q = np.array([model.random_configuration(rng) for _ in range(count)])
+    q = np.array(
+        [model.random_configuration(rng, branch="any", base_pose="random") for _ in range(count)]
+    )
     v, x = rng.standard_normal((2, count, model.nv))
     return q, v, x
 

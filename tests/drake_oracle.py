@@ -93,7 +93,7 @@ def _names(element, within=""):
 
 def assert_same_mass_matrix(tree: Model, side: DrakeSide, *, tolerance=1e-12, seed=0):
     """Drake's mass matrix of an open tree is ours, at a random configuration."""
-    q = tree.random_configuration(seed)
+    q = tree.random_configuration(seed, base_pose="random")
     zero = np.zeros(tree.nv)
     its = side.mass_matrix(tree, in_world(tree, spanning(tree, q, zero, zero)))
     mine = rm.crba(tree, q, backend="numpy")

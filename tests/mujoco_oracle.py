@@ -107,7 +107,7 @@ def assert_smooth_dynamics(
     """Inverse dynamics agree with MuJoCo's, on the whole spanning tree or what is left of it."""
     rng = np.random.default_rng(seed)
     for _ in range(states):
-        q = model.random_configuration(rng)
+        q = model.random_configuration(rng, base_pose="random")
         v, a = rng.normal(size=(2, model.nv))
         T = motions(model, side, q)
         its = T.T @ side.inverse(in_world(model, spanning(model, q, v, a)))
@@ -130,7 +130,7 @@ def assert_forward_dynamics(
     """Forward dynamics of an open tree agree with MuJoCo's, its constraints and forces aside."""
     rng = np.random.default_rng(seed)
     for _ in range(states):
-        q = model.random_configuration(rng)
+        q = model.random_configuration(rng, base_pose="random")
         v, tau = rng.normal(size=(2, model.nv))
         a = rm.aba(model, q, v, tau, backend="numpy", method=method)
         T = motions(model, side, q)

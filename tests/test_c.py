@@ -52,7 +52,7 @@ def test_numbers_are_written_to_the_last_bit(x: float) -> None:
 
 def arguments_of(model: rm.Model, sizes: Mapping[str, int], count: int = 9) -> list[np.ndarray]:
     rng = np.random.default_rng(5)
-    q = np.array([model.random_configuration(rng) for _ in range(count)])
+    q = np.array([model.random_configuration(rng, base_pose="random") for _ in range(count)])
     scales = {"v_dt": 1e-2}
     return [
         q if name == "q" else scales.get(name, 1.0) * rng.normal(size=(count, size))

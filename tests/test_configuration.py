@@ -19,7 +19,6 @@ import robomodel as rm
 from robomodel.model.configurations import moving
 from robomodel.model.configurations.following import integrate_open
 from robomodel.model.configurations.functions import moved
-from robomodel.reach import drawing
 
 
 @pytest.fixture(params=ROBOTS)
@@ -228,18 +227,40 @@ def test_a_way_too_long_to_follow_is_refused() -> None:
         rocker.integrate(rocker.neutral(), [1e5])
 
 
-@pytest.mark.slow
-def test_draws_are_never_open(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Near what is open they are closed; where nothing is drawn, that is told, or what is open."""
+def test_draws_are_never_open() -> None:
+    """Near what is open they are closed; that nothing is drawn at a change point is told."""
     model, rng = rm.load(four_bar()), np.random.default_rng(0)
     nears = rng.uniform(-3.0, 3.0, (12, model.nq))
     draws = np.array([model.random_configuration(1, near=near) for near in nears])
     assert closed(model, draws)
-    monkeypatch.setattr(drawing, "GUESSES", ())
+    flat = rm.robots.load("four_bar")
     with pytest.warns(RuntimeWarning, match="nothing that is closed and regular was drawn of"):
-        np.testing.assert_array_equal(model.random_configuration(1, near=draws[0]), draws[0])
-    with pytest.raises(rm.ClosureError, match=r"loop 'closing' of joints .* is open by"):
-        model.random_configuration(1, near=nears[0])
+        np.testing.assert_array_equal(flat.random_configuration(1, near=np.zeros(3)), np.zeros(3))
+
+
+def test_what_configurations_are_drawn_from() -> None:
+    """Another branch's start leads to its draws; a base goes where it shall; wrong words."""
+    model = rm.load(four_bar(marks=(True, False, False)))
+    x = model.joint_positions(model.neutral())
+    other = np.array([-x["j_crank"], -x["j_coupler"], -x["j_rocker"]])
+    assert not model.is_reachable(other)
+    draws = np.array([model.random_configuration(k, near=other) for k in range(5)])
+    assert not model.is_reachable(draws).any()
+    anywhere = np.array([model.random_configuration(k, branch="any") for k in range(20)])
+    assert 0 < np.sum(model.is_reachable(anywhere)) < 20
+    with pytest.raises(ValueError, match=r"no branch 'reachabel'; did you mean 'reachable'"):
+        model.random_configuration(0, branch="reachabel")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="has no floating base"):
+        model.random_configuration(0, base_pose=[0.0] * 7)
+    floating = rm.robots.load("mini_cheetah")
+    pose = [1.0, 2.0, 3.0, 0.0, 0.0, 3.0, 4.0]
+    np.testing.assert_allclose(floating.random_configuration(0)[:7], [0, 0, 0, 0, 0, 0, 1])
+    q = floating.random_configuration(0, base_pose=pose)
+    np.testing.assert_allclose(q[:7], [1.0, 2.0, 3.0, 0.0, 0.0, 0.6, 0.8])
+    turned = floating.random_configuration(0, base_pose="random")
+    assert abs(turned[6]) < 0.999
+    with pytest.raises(ValueError, match="seven finite numbers"):
+        floating.random_configuration(0, base_pose=[0.0] * 7)
 
 
 # ---- rows that cannot be closed ------------------------------------------------------------------
@@ -412,7 +433,7 @@ def test_the_guess_keeps_the_branch(count: int) -> None:
     model = rm.load(four_bar(marks=(True, False, False)))
     branches = []
     for seed in range(count):
-        q = model.random_configuration(seed)
+        q = model.random_configuration(seed, branch="any")
         x = model.joint_positions(q)
         elbow = math.sin(x["j_crank"] + x["j_coupler"] - x["j_rocker"])
         branches.append((elbow > 0, q))

@@ -258,7 +258,7 @@ def check(model: rm.Model, q: Array) -> None:
 
 def random_states(model: rm.Model, count: int = 3) -> Array:
     rng = np.random.default_rng(3)
-    return np.array([model.random_configuration(rng) for _ in range(count)])
+    return np.array([model.random_configuration(rng, base_pose="random") for _ in range(count)])
 
 
 @pytest.mark.parametrize("name", SMALL)

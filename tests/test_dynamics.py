@@ -140,7 +140,7 @@ def robot(request: pytest.FixtureRequest) -> rm.Model:
 
 def states(model: rm.Model, count: int = 6) -> tuple[Array, Array]:
     rng = np.random.default_rng(11)
-    q = np.array([model.random_configuration(rng) for _ in range(count)])
+    q = np.array([model.random_configuration(rng, base_pose="random") for _ in range(count)])
     return q, rng.standard_normal((count, model.nv))
 
 

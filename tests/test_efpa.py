@@ -51,7 +51,7 @@ def check(model: rm.Model, q: Array, places: list) -> None:
 def test_shipped_robots(name: str) -> None:
     model = rm.robots.load(name)
     rng = np.random.default_rng(1)
-    q = np.array([model.random_configuration(rng) for _ in range(20)])
+    q = np.array([model.random_configuration(rng, base_pose="random") for _ in range(20)])
     check(model, q, [body.name for body in model.bodies])  # every body, rotors and rods included
     for count in (1, 2, 5):
         check(model, q, some_frames(model, rng, count))
@@ -83,7 +83,7 @@ def test_random_mechanisms(kind: str) -> None:
             continue
         tried += 1
         rng = np.random.default_rng(seed)
-        q = model.random_configuration(rng)
+        q = model.random_configuration(rng, base_pose="random")
         check(model, q, [body.name for body in model.bodies])
         check(model, q, some_frames(model, rng, 3))
     assert tried
@@ -102,7 +102,11 @@ def test_clusters_that_hang_on_several_bodies() -> None:
         waiting = [c for c in model.clusters if len(c.outputs) > 1]
         on_them = [model.bodies[b].name for c in waiting for b in c.bodies]
         corners = [(name, tuple(rng.uniform(-0.5, 0.5, 3))) for name in on_them for _ in range(3)]
-        check(model, model.random_configuration(rng), [*corners, *some_frames(model, rng, 4)])
+        check(
+            model,
+            model.random_configuration(rng, base_pose="random"),
+            [*corners, *some_frames(model, rng, 4)],
+        )
     assert seen >= 3
 
 

@@ -23,7 +23,7 @@ Array = NDArray[np.float64]
 
 def states(model: rm.Model, count: int, seed: int) -> tuple[Array, Array, Array]:
     rng = np.random.default_rng(seed)
-    q = np.array([model.random_configuration(rng) for _ in range(count)])
+    q = np.array([model.random_configuration(rng, base_pose="random") for _ in range(count)])
     v, a = rng.standard_normal((2, count, model.nv))
     return q, v, a
 

@@ -15,7 +15,7 @@ ROBOTS = ("puma560", "five_bar", "mini_cheetah", "tello")
 
 def state(model: rm.Model, seed: int = 0, count: int = 4):
     rng = np.random.default_rng(seed)
-    q = np.array([model.random_configuration(rng) for _ in range(count)])
+    q = np.array([model.random_configuration(rng, base_pose="random") for _ in range(count)])
     return rng, q, rng.normal(size=(count, model.nv)), rng.normal(size=(count, model.nv))
 
 

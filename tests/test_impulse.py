@@ -40,7 +40,7 @@ def world_jacobian(model: rm.Model, q: Array, points: list) -> Array:
 
 def state(model: rm.Model, seed: int) -> tuple[Array, Array]:
     rng = np.random.default_rng(seed)
-    return model.random_configuration(rng), rng.standard_normal(model.nv)
+    return model.random_configuration(rng, base_pose="random"), rng.standard_normal(model.nv)
 
 
 def with_multipliers(mass: Array, v: Array, rows: Array, wanted: Array) -> tuple[Array, Array]:

@@ -48,7 +48,9 @@ PINNED = (
 
 def states(model: rm.Model, count: int, *sizes: int) -> list[np.ndarray]:
     rng = np.random.default_rng(2)
-    q = np.array([model.random_configuration(rng) for _ in range(count)])
+    q = np.array(
+        [model.random_configuration(rng, base_pose="random", branch="any") for _ in range(count)]
+    )
     return [q, *(rng.normal(size=(count, n)) for n in sizes or (model.nv, model.nv))]
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -185,6 +187,30 @@ def test_balls_and_bases() -> None:
     np.testing.assert_array_equal(again[:, 7:], q[:, 7:])
 
 
+SAMPLERS = {
+    "cli/identification.py", "cli/states.py", "control/search.py", "dynamics/actuators/maps.py",
+    "estimation/planning.py", "identification/base.py", "instants/compiled.py",
+    "instants/equations.py", "interop/crocoddyl.py", "papers/elimination_orders/forward.py",
+    "reports/approximation.py", "reports/comparison/study.py", "reports/validation/context.py",
+    "reports/validation/linkage.py", "views/extension.py", "views/viewer.py",
+}  # fmt: skip
+CLOSED_ANYWHERE = {"mobility/exploration.py", "reach/drawing.py"}
+
+
+def test_samplers_draw_what_is_reachable() -> None:
+    """Where the package draws configurations they are reachable; mobility is decided before."""
+    package = Path(rm.__file__).parent
+    text = {
+        str(path.relative_to(package)): path.read_text("utf-8") for path in package.rglob("*.py")
+    }
+    draws = r"[\w)]\.random_configuration\(|\b(reachable|from_configuration)\(model"
+    own = r"^(?!.*def ).*(random_positions\(|branch=.any)"
+    found = {name for name, lines in text.items() if re.search(draws, lines)}
+    assert found - {"model/model.py", "reach/drawing.py", "reach/reachable.py"} == SAMPLERS
+    elsewhere = {name for name, lines in text.items() if re.search(own, lines, re.MULTILINE)}
+    assert elsewhere == CLOSED_ANYWHERE
+
+
 # ---- sheets --------------------------------------------------------------------------------------
 
 
@@ -232,7 +258,7 @@ def test_joints_that_tell_nothing_have_no_sheet() -> None:
     reach = reachable(rm.load(five_bar()))
     with pytest.raises(ValueError, match=r"'left' cannot tell where .* 2 joints must"):
         reach.on_sheet(["left"])
-    with pytest.raises(rm.UnknownNameError, match=r"no joint 'lefd' .* did you mean 'left'"):
+    with pytest.raises(rm.errors.UnknownNameError, match=r"no joint 'lefd' .* did you mean 'left'"):
         reach.on_sheet(["lefd"])
 
 

@@ -33,7 +33,7 @@ def difference(f, model: rm.Model, q, along):
 def test_robots(name: str) -> None:
     model, frames = rm.robots.load(name), FRAMES[name]
     rng = np.random.default_rng(4)
-    q = model.random_configuration(rng)
+    q = model.random_configuration(rng, base_pose="random")
     along = rng.normal(size=model.nv) / (2 if name != "five_bar" else 6)
     found = robot_sensitivity(model, q, along)
     mass = difference(lambda x: rm.crba(model, x, backend="numpy"), model, q, along)

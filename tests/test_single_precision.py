@@ -15,7 +15,7 @@ from robomodel.kernels import Program, compile_program, lanes
 def states(model: rm.Model, count: int, seed: int = 0) -> list[np.ndarray]:
     """Exactly representable in both precisions."""
     rng = np.random.default_rng(seed)
-    q = np.array([model.random_configuration(rng) for _ in range(count)])
+    q = np.array([model.random_configuration(rng, branch="any") for _ in range(count)])
     return [x.astype(np.float32) for x in (q, *rng.standard_normal((2, count, model.nv)))]
 
 

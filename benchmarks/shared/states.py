@@ -22,7 +22,9 @@ class States:
     def of(cls, model: rm.Model, count: int) -> States:
         """``count`` of them; a few dozen configurations take turns."""
         rng = np.random.default_rng(2)
-        some = np.array([model.random_configuration(rng) for _ in range(min(count, 64))])
+        some = np.array(
+            [model.random_configuration(rng, base_pose="random") for _ in range(min(count, 64))]
+        )
         v, x = rng.normal(size=(2, count, model.nv))
         return cls(np.resize(some, (count, model.nq)), v, x)
 

@@ -493,7 +493,9 @@ class _PlanningProblem:
     @cached_property
     def _motors(self) -> Array:
         """The matrix from tau to actuator forces of least norm (nu, nv)."""
-        q = np.array([self.model.random_configuration(seed) for seed in range(3)])
+        q = np.array(
+            [self.model.random_configuration(seed, base_pose="random") for seed in range(3)]
+        )
         maps = actuator_map(self.model, q)
         if np.max(np.abs(maps - maps[0])) > NOTHING * np.max(np.abs(maps)):
             raise ValueError(

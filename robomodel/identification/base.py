@@ -19,7 +19,7 @@ from robomodel.identification.regressors import regressor
 from robomodel.model.arguments import as_array
 from robomodel.model.model import Model
 from robomodel.model.parameters import count, of_joints, parameters
-from robomodel.reach.drawing import random_configuration
+from robomodel.reach.reachable import from_configuration, random_poses, reachable
 from robomodel.scalars import stack, unstack
 from robomodel.tolerances import NOTHING, SINGULAR, TINY
 
@@ -84,11 +84,12 @@ def base_parameters(
     contacts: FrameLike | Sequence[FrameLike] = (),
     near: ArrayLike | None = None,
 ) -> BaseParameters:
-    """The base parameters, from closed motions on one branch of the loops.
+    """The base parameters, from all motions that the robot can make.
 
-    A motion reaches another branch only through a dead point, and another branch may identify other
-    combinations (a parallelogram fewer than its crossed form). ``random_configuration`` draws from
-    all branches unless it has the same ``near``; all branches together may identify more.
+    They are identified over all that is reachable (:meth:`Model.is_reachable
+    <robomodel.Model.is_reachable>`), both sides of dead points of the coordinates included, where
+    dry friction has its kinks. Another assembly mode may identify other combinations (a
+    parallelogram fewer than its crossed form).
 
     The rank follows from the singular values of a stacked :func:`robomodel.regressor`; it is
     uncertain if ``gap`` is narrow. Springs and wrench sensors on links are not considered.
@@ -101,7 +102,8 @@ def base_parameters(
             base zero or from measured contact wrenches.
         contacts: Where unknown wrenches act on the robot: links, or (link, offset) for unknown
             forces at points. Only combinations of forces that do not depend on them are used.
-        near: A configuration (nq,) on the branch, by default ``neutral()``.
+        near: A closed configuration (nq,) from which motions start, by default ``neutral()``: it
+            says which assembly mode the robot is in.
 
     Returns:
         base: The base parameters.
@@ -145,7 +147,7 @@ def _start(model: Model, near: ArrayLike) -> Array:
 def _coordinates(model: Model, measured: str | Iterable[str], start: Array) -> list[int]:
     """Indices into v of the measured coordinates."""
     if measured == "actuators":
-        q = on_branch(model, np.random.default_rng(SEED), 3, start)
+        q = drawn(model, np.random.default_rng(SEED), 3, start)
         entries = actuator_map(model, unstack(q)) if model.actuators else []
         driven = [np.abs(stack(list(row), (3,))).max() > 0.0 for row in entries]
         return [i for i, is_one in enumerate(driven) if is_one]
@@ -181,7 +183,7 @@ def _row_space(
     rng = np.random.default_rng(SEED)
     each = len(rows) if rows else model.nv
     times = -(-FACTOR * count(model) // (each * CONFIGURATIONS))
-    q = np.repeat(on_branch(model, rng, CONFIGURATIONS, start), times, axis=0)
+    q = np.repeat(drawn(model, rng, CONFIGURATIONS, start), times, axis=0)
     states = len(q)
     v, a = rng.normal(size=(2, states, model.nv))
     y = regressor(model, q, v, a, backend="numpy")
@@ -255,26 +257,13 @@ def _worded(names: Sequence[str], row: Array, pivot: int) -> str:
 # ---- samples -------------------------------------------------------------------------------------
 
 
-WALKED = 3  # number of steps away from the start, each of at most 0.3 rad, or cluster sizes
-
-
-def on_branch(model: Model, rng: np.random.Generator, count: int, start: Array) -> Array:
-    """Random closed configurations (count, nq) on the branch of ``start`` (nq,), a closed one.
-
-    Loops move from it by a few short steps, each away from dead points, so that they stay on the
-    branch; all other coordinates are random.
-    """
-    linkages = [cluster for cluster in model.clusters if cluster.implicit]
-    others = [cluster for cluster in model.clusters if not cluster.implicit]
-    q = np.empty((count, model.nq))
-    for n, row in enumerate(q):
-        row[:] = start
-        for _ in range(1 + n % WALKED if linkages else 0):
-            row[:] = random_configuration(model, rng, row, linkages, of_loops=True)
-        anywhere = random_configuration(model, rng, None, others)
-        for cluster in others:
-            row[cluster.q] = anywhere[cluster.q]
-    return q
+def drawn(model: Model, rng: np.random.Generator, count: int, start: Array) -> Array:
+    """Configurations (count, nq) that are reachable from a closed one, with a base anywhere."""
+    reach = from_configuration(model, start)
+    if np.array_equal(start, model.neutral()):
+        reach = reachable(model)
+    pose = random_poses(rng, count) if model.floating_base is not None else None
+    return reach.draw(rng, count, base_pose=pose)
 
 
 # ---- ranks and row spaces ---------------------------------------------------------------
@@ -331,10 +320,21 @@ def split(rows: Array) -> tuple[Array, Array, Array, SingularValueGap]:
     scaled = np.where(some, rows / sizes, 0.0)
     if len(scaled) > count:
         scaled = np.asarray(np.linalg.qr(scaled, mode="r"))
-    _, singular, right = np.linalg.svd(scaled, full_matrices=True)
+    singular, right = _right_vectors(scaled)
     singular = np.concatenate([singular, np.zeros(count - len(singular))])
     rank, gap = _rank(singular / singular[0])
     return right[:rank], right[rank:], sizes, gap
+
+
+def _right_vectors(rows: Array) -> tuple[Array, Array]:
+    """Singular values and all right singular vectors, by rows."""
+    try:
+        _, singular, right = np.linalg.svd(rows, full_matrices=True)
+    except np.linalg.LinAlgError:  # LAPACK's divide and conquer fails on rare finite matrices
+        from scipy.linalg import svd
+
+        _, singular, right = svd(rows, full_matrices=True, lapack_driver="gesvd")
+    return singular, right
 
 
 def reduced(rows: Array, order: Sequence[int]) -> tuple[Array, list[int]]:

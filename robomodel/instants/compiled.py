@@ -325,7 +325,9 @@ class SolverKernel:
     def _states(self, count: int, seed: int) -> System:
         """The system at a batch of random states with random values."""
         problem, rng = self.solver.problem, np.random.default_rng(seed)
-        q = np.array([problem.model.random_configuration(rng) for _ in range(count)])
+        q = np.array(
+            [problem.model.random_configuration(rng, base_pose="random") for _ in range(count)]
+        )
         v = rng.normal(size=(count, problem.model.nv))
         values = {name: [*rng.normal(size=(n, count))] for name, n in self.sizes.items()}
         readings = {s.name: [*rng.normal(size=(s.size, count))] for s in self.sensors}

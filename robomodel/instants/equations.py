@@ -373,7 +373,9 @@ def equations(
 def general_position(model: Model) -> tuple[list[float], list[float]]:
     """A fixed, reproducible configuration and velocity without special symmetries."""
     rng = np.random.default_rng(0)
-    return model.random_configuration(rng).tolist(), rng.normal(size=model.nv).tolist()
+    return model.random_configuration(rng, base_pose="random").tolist(), rng.normal(
+        size=model.nv
+    ).tolist()
 
 
 def _acceleration_factor(model: Model, part: Segment, chain: Sequence[Segment]) -> LinearFactor:

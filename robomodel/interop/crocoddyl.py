@@ -80,7 +80,7 @@ class State(crocoddyl.StateAbstract):
         """A random configuration, with velocities between -1 and 1."""
         rng = np.random.default_rng()
         v = rng.uniform(-1.0, 1.0, self.model.nv)
-        return np.concatenate([self.model.random_configuration(rng), v])
+        return np.concatenate([self.model.random_configuration(rng, base_pose="random"), v])
 
     def diff(self, x0: Array, x1: Array) -> Array:
         """The tangent vector from x0 to x1."""

@@ -60,9 +60,9 @@ class Mechanism(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Limits:
-    """Limits of joints of one freedom: their columns, their places in q, and how far they go."""
+    """Limits of joints: rows (k, columns) of their velocities, places in q, how far they go."""
 
-    columns: Indices
+    rows: Array
     places: Indices
     low: Array
     high: Array

@@ -50,8 +50,8 @@ def wander(
         there, ends, over = along.advance(p, d, random if lengths is None else lengths)
         fine, met = ends == Ends.FINE, np.flatnonzero(ends == Ends.LIMIT)
         if len(met):
-            by = along.limits.columns[np.argmax(over[met], axis=1)]
-            normal = p.n[met, by]
+            by = along.limits.rows[np.argmax(over[met], axis=1)]
+            normal = np.einsum("nc,ncm->nm", by, p.n[met])
             size = np.maximum(np.sum(normal**2, axis=1, keepdims=True), NOTHING)
             d[met] -= 2.0 * np.sum(normal * d[met], axis=1, keepdims=True) / size * normal
         d[~fine & (ends != Ends.LIMIT)] *= -1.0
@@ -65,11 +65,10 @@ def wander(
 
 @dataclass(frozen=True, eq=False)
 class Positions:
-    """Joints of one freedom: their columns, places in q, and positions for 1 in their columns."""
+    """Joints of one freedom: rows (k, columns) of their velocities, and their places in q."""
 
-    columns: Indices
+    rows: Array
     places: Indices
-    unit: Array
 
 
 def lead(
@@ -80,19 +79,19 @@ def lead(
     The nearest points; what stopped each, nothing where it arrived; how far limits were passed by
     the last stride of each (n, limits).
     """
-    count, unit, places = len(p.q), joints.unit, joints.places
-    ends, over = np.zeros(count, dtype=int), np.zeros((count, len(along.limits.columns)))
-    missing = (goal - p.q[:, places]) / unit
+    count, places = len(p.q), joints.places
+    ends, over = np.zeros(count, dtype=int), np.zeros((count, len(along.limits.places)))
+    missing = goal - p.q[:, places]
     off, longest = np.linalg.norm(missing, axis=1), np.full(count, STRIDE)
     going = np.flatnonzero(off > ROUNDING)
     for _ in range(LEADS):
         if not len(going):
             break
         here = p[going]
-        inverse = np.linalg.pinv(here.n[:, joints.columns], rcond=SINGULAR)
+        inverse = np.linalg.pinv(joints.rows @ here.n, rcond=SINGULAR)
         way = (inverse @ missing[going][:, :, None])[:, :, 0]
         there, end, over[going] = along.advance(here, way, longest[going])
-        left = (goal[going] - there.q[:, places]) / unit
+        left = goal[going] - there.q[:, places]
         size = np.linalg.norm(left, axis=1)
         nearer = (end == Ends.FINE) & (size < off[going])
         ends[going] = np.where(nearer, Ends.FINE, np.where(end, end, Ends.TURNED))
@@ -112,17 +111,18 @@ def lead(
 
 @dataclass(frozen=True, eq=False)
 class Turning:
-    """Hinges that may turn fully: their columns, places in q, and 1 rad in these columns."""
+    """Hinges that may turn fully, and the ways (k, columns) for 1 rad of each alone."""
 
-    columns: Indices
-    places: Indices
-    radian: Array
+    joints: Positions
+    ways: Array
 
     def turns(self, away: Array) -> Array:
-        """Whole turns [rad] in the columns of ways (..., columns)."""
-        return np.asarray(
-            2.0 * math.pi * np.round(away[..., self.columns] / self.radian / math.tau)
-        )
+        """Whole turns [rad] of each hinge on ways (..., columns)."""
+        return np.asarray(math.tau * np.round(away @ self.joints.rows.T / math.tau))
+
+    def apart(self, away: Array) -> Array:
+        """Ways (..., columns) without whole turns."""
+        return np.asarray(away - self.turns(away) @ self.ways)
 
 
 class End(NamedTuple):
@@ -228,12 +228,11 @@ class _Half:
         if self.lengths[-1] < ROUND or float(tangent @ last.n[0, :, 0]) < 0.9:
             return False
         back = self.along.mechanism.away(first.q, last.q)[0]
-        turns = self.turning.turns(back)
-        back[self.turning.columns] -= turns * self.turning.radian
+        turns, back = self.turning.turns(back), self.turning.apart(back)
         size = float(np.linalg.norm(back))
         if size > 1.1 * ALONG or float(back @ tangent) > 0.0:
             return False
         q = first.q.copy()
-        q[0, self.turning.places] += turns
+        q[0, self.turning.joints.places] += turns
         self._add(replace(first, q=q), size)
         return True

@@ -315,7 +315,7 @@ class _Builder:
         geometry = self.numbers.geometry(bodies, ())
         nq, nv = geometry.nq, geometry.nv
         constraint: Constraint = Unconstrained(nv)
-        columns, kind, slack = tuple(range(nv)), "joint", 0.0
+        columns, kind, slack, rounding_ = tuple(range(nv)), "joint", 0.0, 0.0
         if tree_constraints:
             problem = constrained.problem(tree_constraints)
             decision = self.decided.get(problem.name)
@@ -332,6 +332,7 @@ class _Builder:
             constraint, columns, start = solution.constraint, solution.independent, solution.neutral
             kind = "loops" if isinstance(constraint, LoopConstraint) else "couplings"
             slack = decision.slack(geometry.scale) if decision else solution.slack
+            rounding_ = decision.rounding if decision else 0.0
         else:
             start = constrained.start(clamp=True)
         freedoms = [label for body in bodies for label in labels(self.tree.joints[body])]
@@ -359,6 +360,7 @@ class _Builder:
                 pivots=solution.pivots if solution else (),
                 start=tuple(float(x) for x in start),
                 slack=slack,
+                rounding=rounding_,
             ),
             solution,
         )

@@ -185,6 +185,7 @@ class Cluster:
         start: Its part of the neutral configuration.
         slack: How far conditions outside of ``closing_rows`` may be open [m, or sine of an angle],
             where the file's numbers contradict each other; else 0.
+        rounding: The file's rounding, as the conditions show it [rad, sizes]; 0 where they agree.
         pivots: The spanning velocity for which each linear coupling is solved; None for a redundant
             coupling.
     """
@@ -207,6 +208,7 @@ class Cluster:
     closing_rows: tuple[int, ...]
     start: tuple[float, ...]
     slack: float = 0.0
+    rounding: float = 0.0
     pivots: tuple[int | None, ...] = ()
 
     def __repr__(self) -> str:

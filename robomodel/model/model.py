@@ -473,20 +473,34 @@ class Model:
         return np.array([x for cluster in self.clusters for x in cluster.start])
 
     def random_configuration(
-        self, rng: Generator | int | None = None, *, near: ArrayLike | None = None
+        self,
+        rng: Generator | int | None = None,
+        *,
+        near: ArrayLike | None = None,
+        branch: Literal["reachable", "any"] = "reachable",
+        base_pose: ArrayLike | Literal["random"] | None = None,
     ) -> Array:
-        """A closed random configuration, away from singularities.
+        """A random configuration that the robot reaches, away from singularities.
 
-        Joint limits are respected (where loops leave a way to); joints without limits turn all the
-        way round, or slide over the cluster's size.
+        Closed paths within limits lead to it from :meth:`neutral`, straight on at change points: a
+        parallelogram stays one, and no other assembly mode is drawn. Uniform by volume, in radians
+        and sizes of clusters, so that no coordinate is preferred; joints without limits turn all
+        the way round, or slide over the cluster's size. The base is not drawn.
 
         Args:
             rng: A generator, or a seed.
             near: A closed configuration from which to depart by up to 0.3 (radians or cluster
-                sizes) without leaving the branch of its loops.
+                sizes) on its own assembly mode, whichever that is.
+            branch: "any" draws from all assembly modes, with limits where loops leave a way to.
+            base_pose: [x y z qx qy qz qw] of the floating base, or "random" for any orientation,
+                within a metre. By default that of :meth:`neutral`.
 
         Returns:
             q: The configuration (nq,).
+
+        Raises:
+            ClosureError: Loops do not close from ``near``.
+            ValueError: Another branch; ``near`` is no configuration; no pose, or no base for it.
 
         Examples:
             >>> model = rm.robots.load("four_bar")
@@ -496,8 +510,29 @@ class Model:
         """
         generator = np.random.default_rng(rng)
         at = None if near is None else self._positions(near, "near")
-        q: Array = METHODS["random_configuration"](self, generator, at)
+        q: Array = METHODS["random_configuration"](self, generator, at, branch, base_pose)
         return q
+
+    def is_reachable(self, q: ArrayLike) -> Any:
+        """Whether a closed path within limits leads to a configuration from :meth:`neutral`.
+
+        Straight on at change points. Where linkages have one freedom, the answer is exact; with
+        several, False says that no path was found.
+
+        Args:
+            q: Configuration (..., nq).
+
+        Returns:
+            reachable: True or False; of a batch an array (...). False, too, for what is open,
+                beyond limits, or not finite.
+
+        Examples:
+            >>> model = rm.robots.load("crank_rocker")
+            >>> q = model.random_configuration(0)
+            >>> model.is_reachable(q)
+            True
+        """
+        return METHODS["is_reachable"](self, self._positions(q))
 
     def configuration(
         self,

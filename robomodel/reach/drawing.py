@@ -1,63 +1,131 @@
-"""Random configurations: closed, away from singularities, within the limits where that can be."""
+"""Random configurations: reachable ones, ones near another, and ones of any assembly mode."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from robomodel.arrays import Array
-from robomodel.errors import few, warn
+from robomodel.arrays import Array, Mask
+from robomodel.errors import did_you_mean, few, warn
 from robomodel.mechanism import closure as newton
-from robomodel.mobility import column_units
 from robomodel.mobility.exploration import column_ranges, random_positions
-from robomodel.model.arguments import check_one_configuration
+from robomodel.model.arguments import as_array, check_one_configuration
 from robomodel.model.configurations import functions
-from robomodel.model.configurations.closing import travel
-from robomodel.model.configurations.following import follow, is_closed, move
+from robomodel.model.configurations.following import is_closed
 from robomodel.model.derived import cached_on_model
-from robomodel.model.elements import Cluster, columns_of, joint_slices
+from robomodel.model.elements import Cluster, columns_of
 from robomodel.model.registry import method
+from robomodel.reach.reachable import from_configuration, random_poses, reachable
 from robomodel.tolerances import CLOSED, NEARLY_CLOSED, NOTHING
 
 if TYPE_CHECKING:
     from numpy.random import Generator
+    from numpy.typing import ArrayLike
 
     from robomodel.model.model import Model
 
-TYPICALLY_REGULAR = 5e-2  # random configurations keep 1/‖G‖ above this share of what is typical
+BRANCHES = ("reachable", "any")
+DEPARTURE = 0.3  # [rad, cluster sizes] of what is near
+TYPICALLY_REGULAR = 5e-2  # of any mode: 1/‖G‖ stays above this share of what is typical
 FULL_RANK = 1e-4  # least singular value of K, of its largest, away from change points
-DEPARTURE = 0.3  # [rad, cluster sizes] of a departure
-DEPARTURES, SHORTER = 6, 0.25  # one after the other, where no draw is within limits
-GUESSES = ((8, 1), (32, 32), (128, 128))  # a round's, of linkages and of other clusters
+GUESSES = (8, 32, 128)  # of any mode, a round's
 SAMPLE_STEPS = 12  # Newton steps, the last of which only polishes
+
+
+@method
+def random_configuration(
+    model: Model,
+    rng: Generator,
+    near: Array | None,
+    branch: str,
+    base_pose: ArrayLike | Literal["random"] | None,
+) -> Array:
+    """As :meth:`robomodel.Model.random_configuration`."""
+    if branch not in BRANCHES:
+        raise ValueError(f"no branch '{branch}'{did_you_mean(branch, BRANCHES)}")
+    pose = _pose(model, rng, base_pose)
+    if near is not None:
+        q = _near(model, rng, near)
+    elif branch == "reachable":
+        q = reachable(model).draw(rng, 1)[0]
+    else:
+        q = _of_any_mode(model, rng)
+    if pose is not None:
+        q[:7] = pose
+    return q
+
+
+@method
+def is_reachable(model: Model, q: Array) -> bool | Mask:
+    """As :meth:`robomodel.Model.is_reachable`."""
+    rows = q.reshape(-1, model.nq)
+    found = reachable(model).contains(rows)
+    return found.reshape(q.shape[:-1]) if q.ndim > 1 else bool(found[0])
+
+
+def _pose(
+    model: Model, rng: Generator, base_pose: ArrayLike | Literal["random"] | None
+) -> Array | None:
+    """The pose (7,) of a floating base; None where it is not asked for."""
+    if base_pose is None:
+        return None
+    if isinstance(base_pose, str):
+        if base_pose != "random":
+            raise ValueError(f"base_pose is seven numbers, or 'random', not '{base_pose}'")
+        return random_poses(rng, 1)[0] if model.floating_base is not None else None
+    if model.floating_base is None:
+        raise ValueError(f"'{model.name}' has no floating base, so base_pose means nothing")
+    pose = as_array(base_pose, 7, "base_pose", "7")
+    size = float(np.linalg.norm(pose[..., 3:]))
+    if pose.shape != (7,) or not np.all(np.isfinite(pose)) or not size:
+        raise ValueError("base_pose needs seven finite numbers: x y z qx qy qz qw")
+    return np.concatenate([pose[:3], pose[3:] / size])
+
+
+# ---- near a configuration ------------------------------------------------------------------------
+
+
+def _near(model: Model, rng: Generator, near: Array) -> Array:
+    """Ways of up to :data:`DEPARTURE` from a configuration, which is closed first."""
+    check_one_configuration(near, "near")
+    q = near
+    if np.max(np.abs(model.residual(near)), initial=0.0) > NEARLY_CLOSED:
+        q = model.close(near)
+    there, stuck = from_configuration(model, q).around(rng, 1, DEPARTURE)
+    if stuck:
+        warn(RuntimeWarning(
+            f"nothing that is closed and regular was drawn of {few(stuck)}: a random configuration "
+            f"of '{model.name}' has it where it was"
+        ))  # fmt: skip
+    return np.asarray(there[0])
+
+
+# ---- any assembly mode ---------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class _SamplingRanges:
-    """Ranges and units of each cluster's columns; least 1/‖G‖ (clusters), squared."""
+    """Ranges of each cluster's columns; least 1/‖G‖ (clusters), squared."""
 
     ranges: tuple[tuple[Array, Array], ...]
-    units: tuple[Array, ...]
     regular: Array
 
 
 @cached_on_model
 def _sampling(model: Model) -> _SamplingRanges:
-    ranges, units = [], []
-    for cluster in model.clusters:
-        columns = columns_of(model, cluster)
-        scale = cluster.geometry.scale if cluster.implicit else 1.0
-        ranges.append(column_ranges(columns, scale))
-        units.append(column_units(columns, scale)[list(cluster.columns)])
+    ranges = [
+        column_ranges(columns_of(model, c), c.geometry.scale if c.implicit else 1.0)
+        for c in model.clusters
+    ]
     with np.errstate(all="ignore"):
         typical = 1.0 / _checked(model, model.neutral(), 1)[1][:, 2]
     typical = np.where(np.isfinite(typical), typical, 0.0)
     implicit = np.array([cluster.implicit for cluster in model.clusters])
     regular = np.where(implicit, TYPICALLY_REGULAR**2 * np.maximum(typical, 0.05**2), 0.0)
-    return _SamplingRanges(tuple(ranges), tuple(units), regular)
+    return _SamplingRanges(tuple(ranges), regular)
 
 
 def _checked(model: Model, q: Array, steps: int) -> tuple[Array, Array]:
@@ -67,119 +135,44 @@ def _checked(model: Model, q: Array, steps: int) -> tuple[Array, Array]:
     return states[..., : model.nq], checks.reshape(*checks.shape[:-1], len(model.clusters), 3)
 
 
-@method
-def random_configuration(
-    model: Model,
-    rng: Generator,
-    near: Array | None,
-    clusters: Sequence[Cluster] | None = None,
-    *,
-    of_loops: bool = False,
-) -> Array:
-    """A closed configuration, away from singularities and within the limits where that can be.
-
-    ``clusters``: only these are drawn; the others are as near it, or neutral. ``of_loops``: what
-    is near counts at joints in loops, which motors geared to them may pass by their ratios.
-    """
-    if near is not None:
-        check_one_configuration(near, "near")
-    q = model.neutral() if near is None else near.copy()
-    pending = list(model.clusters if clusters is None else clusters)
-    still = {cluster.index: cluster for cluster in pending if cluster.nv}
-    with np.errstate(all="ignore"):
-        for counts in GUESSES:
-            if not pending:
-                break
-            if near is None:
-                closed, checks = _anywhere(model, rng, pending, counts)
+def _of_any_mode(model: Model, rng: Generator) -> Array:
+    """Linkages closed from random positions, and within limits; else as they are reachable."""
+    q = reachable(model).draw(rng, 1, only=())[0]
+    pending = [cluster for cluster in model.clusters if cluster.implicit and cluster.nv]
+    for count in GUESSES if pending else ():
+        guesses = np.tile(q, (count, 1))
+        for cluster in pending:
+            ranges = _sampling(model).ranges[cluster.index]
+            guesses[:, cluster.q] = random_positions(cluster.geometry, ranges, rng, count)
+        with np.errstate(all="ignore"):
+            closed, checks = _closed(model, pending, guesses)
+            fine = checks[..., 0] <= CLOSED
+            fine &= 1.0 / checks[..., 2] >= _sampling(model).regular
+            fine &= checks[..., 1] <= NOTHING
+        left = []
+        for cluster in pending:
+            rows = (closed[row] for row in np.flatnonzero(fine[:, cluster.index]))
+            found = next((x for x in rows if not _at_change_point(model, cluster, x)), None)
+            if found is None:
+                left.append(cluster)
             else:
-                closed, checks = _around(model, rng, pending, near, counts[0], of_loops)
-            fine = (checks[..., 0] <= CLOSED) & (1.0 / checks[..., 2] >= _sampling(model).regular)
-            best = fine & (checks[..., 1] <= NOTHING)
-            for cluster in pending:
-                rows = np.flatnonzero(fine[:, cluster.index])
-                rows = rows[np.argsort(~best[rows, cluster.index], kind="stable")]
-                for row in rows.tolist():
-                    trial = q.copy()
-                    trial[cluster.q] = closed[row, cluster.q]
-                    if not _at_change_point(model, cluster, trial):
-                        q = trial
-                        still.pop(cluster.index, None)
-                        break
-                    best[row, cluster.index] = False
-            pending = [cluster for cluster in pending if not np.any(best[:, cluster.index])]
-        if near is None:
-            for cluster in pending:
-                walked = _walked(model, rng, cluster, q)
-                if walked is not q:
-                    still.pop(cluster.index, None)
-                q = walked
-    if still:
-        # where nothing was drawn it is neutral, or near
-        model.check(q, tolerance=max(NEARLY_CLOSED, *(cluster.slack for cluster in still.values())))
-        names = few([cluster.name for cluster in still.values()])
-        warn(RuntimeWarning(
-            f"nothing that is closed and regular was drawn of {names}: a random configuration of "
-            f"'{model.name}' has it where it was"
-        ))  # fmt: skip
-    return q
+                q[cluster.q] = found[cluster.q]
+        pending = left
+        if not pending:
+            return np.asarray(q)
+    known = reachable(model).draw(rng, 1)[0] if pending else q
+    for cluster in pending:
+        q[cluster.q] = known[cluster.q]
+    return np.asarray(q)
 
 
-def _walked(model: Model, rng: Generator, cluster: Cluster, q: Array) -> Array:
-    """Random departures from neutral, within limits, of a cluster of which none was drawn there.
+def _closed(model: Model, linkages: Sequence[Cluster], guesses: Array) -> tuple[Array, Array]:
+    """Guesses (n, nq) with linkages closed, and their checks.
 
-    Unchanged where there is none, or where neutral is beyond limits itself.
+    With independent joints where they are drawn, if any of a linkage's close so.
     """
-    at = q.copy()
-    at[cluster.q] = model.neutral()[cluster.q]
-    if _checked(model, at, 1)[1][cluster.index, 1] > NOTHING:
-        return q
-    departure, moved = DEPARTURE, False
-    for _ in range(DEPARTURES):
-        closed, checks = _around(model, rng, [cluster], at, GUESSES[0][0], False, departure)
-        gap, beyond, spread = np.moveaxis(checks[:, cluster.index], -1, 0)
-        regular = 1.0 / spread >= _sampling(model).regular[cluster.index]
-        rows = np.flatnonzero((gap <= CLOSED) & (beyond <= NOTHING) & regular)
-        if not len(rows):
-            departure *= SHORTER
-            continue
-        at[cluster.q] = closed[rows[0], cluster.q]
-        moved = True
-    return at if moved and not _at_change_point(model, cluster, at) else q
-
-
-def _at_change_point(model: Model, cluster: Cluster, q: Array) -> bool:
-    """Whether a cluster's constraints lose rank at q (nq,): there G is not unique."""
-    rank = cluster.geometry.nv - cluster.nv
-    if not (cluster.implicit and rank):
-        return False
-    block = model.constraint_matrix(q)[:, cluster.spanning_v]
-    values = np.linalg.svd(block, compute_uv=False)
-    return bool(values[rank - 1] < FULL_RANK * values[0])
-
-
-def _anywhere(
-    model: Model, rng: Generator, clusters: Sequence[Cluster], counts: tuple[int, int]
-) -> tuple[Array, Array]:
-    """Configurations (n, nq) and their checks.
-
-    Closed with independent joints where they are drawn, if any of a linkage's close so.
-    """
-    guesses = np.empty((counts[0], model.nq))
-    guesses[:] = model.neutral()
-    for cluster in clusters:
-        geometry, count = cluster.geometry, counts[0 if cluster.implicit else 1]
-        drawn = random_positions(geometry, _sampling(model).ranges[cluster.index], rng, count)
-        if cluster.implicit:
-            guesses[:, cluster.q] = drawn
-            continue
-        for body, part, _ in joint_slices(model, cluster):
-            link = geometry.links[body - cluster.bodies[0]]
-            guesses[:, cluster.q][:, part] = drawn[:, link.positions]
-    linkages = [cluster for cluster in clusters if cluster.implicit]
-    closed, checks = _checked(model, guesses, SAMPLE_STEPS if linkages else 1)
-    gaps = checks[..., 0]
-    open_ = [c for c in linkages if not (gaps[:, c.index] <= CLOSED).any()]
+    closed, checks = _checked(model, guesses, SAMPLE_STEPS)
+    open_ = [c for c in linkages if not (checks[:, c.index, 0] <= CLOSED).any()]
     for cluster in open_:
         at, gap = newton.close(cluster.geometry, guesses[:, cluster.q], rows=cluster.closing_rows)
         at[~is_closed(cluster, at, gap)] = np.nan
@@ -187,32 +180,11 @@ def _anywhere(
     return _checked(model, closed, 1) if open_ else (closed, checks)
 
 
-def _around(
-    model: Model,
-    rng: Generator,
-    clusters: Sequence[Cluster],
-    near: Array,
-    count: int,
-    of_loops: bool,
-    departure: float = DEPARTURE,
-) -> tuple[Array, Array]:
-    """The same of motions by up to ``departure`` from there, on its branch."""
-    moves = np.zeros((count, model.nv))
-    for cluster in clusters:
-        unit = _sampling(model).units[cluster.index]
-        way = travel(cluster)
-        unit = unit / (way if of_loops else np.maximum(way, 1.0))  # or v moves no further
-        moves[:, cluster.v] = rng.uniform(-departure, departure, (count, cluster.nv)) * unit
-    reached, gap = follow(model, np.broadcast_to(near, (count, model.nq)), moves)
-    fine = np.repeat((gap <= CLOSED)[:, None], len(model.clusters), axis=1)
-    if not fine.any():
-        fine[:] = True
-        for cluster in clusters:
-            if cluster.implicit:
-                start = np.tile(near[cluster.q], (count, 1))
-                at, opened = move(cluster, start, moves[:, cluster.v])
-                reached[:, cluster.q] = at
-                fine[:, cluster.index] = is_closed(cluster, at, opened)
-    closed, checks = _checked(model, reached, 1)
-    checks[~fine] = np.nan
-    return closed, checks
+def _at_change_point(model: Model, cluster: Cluster, q: Array) -> bool:
+    """Whether a cluster's constraints lose rank at q (nq,): there G is not unique."""
+    rank = cluster.geometry.nv - cluster.nv
+    if not rank:
+        return False
+    block = model.constraint_matrix(q)[:, cluster.spanning_v]
+    values = np.linalg.svd(block, compute_uv=False)
+    return bool(values[rank - 1] < FULL_RANK * values[0])

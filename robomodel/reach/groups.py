@@ -1,14 +1,16 @@
 """The reachable set of joints that conditions relate: a path of one freedom, or points of several.
 
-A cluster's conditions relate its joints in groups (:func:`groups`), of which each is a mechanism of
-its own. From a start, closed paths within limits reach its set. With one freedom it is followed
-once, both ways; with several, random geodesics spread points over it (:mod:`..continuation`).
+A cluster's conditions relate its joints in groups, each a mechanism of its own (:func:`split`), so
+that what a cluster reaches is a product. Joints that only couplings move, and that no limit stops,
+as most rotors are, are in no group: they follow (:class:`Followers`). From a start, closed paths
+within limits reach a group's set. With one freedom it is followed once, both ways; with several,
+random geodesics spread points over it (:mod:`robomodel.mechanism.walks`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -18,16 +20,22 @@ import numpy as np
 from robomodel.arrays import Array, Indices, Mask
 from robomodel.kernels.function import TracedFunction
 from robomodel.mechanism.closure import Geometry
-from robomodel.mechanism.constraints import LoopConstraint, LoopJoint, Perpendicular, evaluate_loops
+from robomodel.mechanism.constraints import (
+    LoopConstraint,
+    Perpendicular,
+    Polynomial,
+    evaluate_loops,
+)
 from robomodel.mechanism.continuation import CROSSING, Continuation, Limits, Points, joined
+from robomodel.mechanism.joints import Revolute
 from robomodel.mechanism.walks import ALONG, STRIDE, Path, Positions, Turning, lead, path, wander
 from robomodel.model.derived import cached_on_model, traced
-from robomodel.model.elements import Cluster
+from robomodel.model.elements import Cluster, columns_of, velocity_units
 from robomodel.model.model import Model
-from robomodel.reach.paths import Part
-from robomodel.reach.ranges import parts_of, spanning_start
-from robomodel.scalars import Scalar, Vector, dot
-from robomodel.tolerances import TINY, WITHIN
+from robomodel.model.spins import find_spins
+from robomodel.reach.ranges import spanning_start
+from robomodel.scalars import Scalar, Vector
+from robomodel.tolerances import CLOSED, MOVES, NOTHING, RANK, TINY, WITHIN
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -38,142 +46,103 @@ FEW_STRIDES, MANY_STRIDES = 4, 24  # from such a point to a configuration that i
 TRIED = 12  # points to which a path is looked for
 SAME_POINT = 1e-7  # [rad, sizes] between a configuration and where a stride along a path leads
 RESTART = 0.5  # share of walks' rounds that begin with new directions
+CHAIN = 30.0  # frames that are off by e each miss each other by up to so many e
 SEED = 20250117
 
 
-# ---- mechanisms ----------------------------------------------------------------------------------
-
-
-def kept_rows(cluster: Cluster) -> tuple[int, ...]:
-    """The rows of a cluster's conditions without those that repeat others."""
-    geometry, rows, n = cluster.geometry, list[int](), 0
-    keep = cluster.constraint.keep if isinstance(cluster.constraint, LoopConstraint) else None
-    for number, loop in enumerate(geometry.loops):
-        for r in range(len(loop.rows)):
-            if keep is None or (number, r) in keep:
-                rows.append(n)
-            n += 1
-    for each in range(len(geometry.linear)):
-        if each >= len(cluster.pivots) or cluster.pivots[each] is not None:
-            rows.append(n + each)
-    return tuple(rows)
-
-
-@dataclass(frozen=True)
-class _Entries:
-    """Rows of conditions: (loop, row) pairs, couplings, and columns that are not zero."""
-
-    pairs: tuple[tuple[int, int], ...]
-    couplings: tuple[int, ...]
-    columns: tuple[tuple[int, ...], ...]
-
-    @staticmethod
-    def of(geometry: Geometry, rows: Sequence[int]) -> _Entries:
-        """Those of some rows of a geometry's conditions."""
-        links, pairs, columns, n = geometry.links, [], list[tuple[int, ...]](), 0
-        wanted = set(rows)
-        for number, loop in enumerate(geometry.loops):
-            bodies = {body for branch in loop.branches for body in branch}
-            moving = tuple(sorted(c for body in bodies for c in links[body].freedoms))
-            for r in range(len(loop.rows)):
-                if n in wanted:
-                    pairs.append((number, r))
-                    columns.append(moving)
-                n += 1
-        couplings = tuple(k for k in range(len(geometry.linear)) if n + k in wanted)
-        for k in couplings:
-            columns.append(tuple(sorted({links[i].v for i, _ in geometry.linear[k].terms})))
-        return _Entries(tuple(pairs), couplings, tuple(columns))
+# ---- conditions ----------------------------------------------------------------------------------
 
 
 @traced
-def _conditions(model: Model, index: int, rows: tuple[int, ...]) -> TracedFunction:
-    """A cluster's spanning positions after a motion, these rows of φ there, and K where it is."""
+def _conditions(
+    model: Model, index: int, rows: tuple[int, ...], *, matrix: bool = True
+) -> TracedFunction:
+    """A cluster's spanning positions after a motion, and rows of its loops' φ there.
+
+    ``matrix``: then K, of each row the entries in :func:`_columns`.
+    """
     geometry = model.clusters[index].geometry
-    entries = _Entries.of(geometry, rows)
+    numbers = [(n, r) for n, loop in enumerate(geometry.loops) for r in range(len(loop.rows))]
+    keep = frozenset(numbers[row] for row in rows)
+    columns = _columns(geometry, rows) if matrix else [()] * len(rows)
 
     def build(q: Vector, dq: Vector) -> list[Scalar]:
         moved: list[Scalar] = []
         for link in geometry.links:
             moved += link.joint.moved(q[link.positions], [dq[c] for c in link.freedoms])
-        loops = evaluate_loops(geometry.links, geometry.loops, moved, keep=frozenset(entries.pairs))
-        values, jacobian = list(loops.values), list(loops.jacobian)
-        for k in entries.couplings:
-            terms = geometry.linear[k].terms
-            at = [moved[geometry.links[i].q] for i, _ in terms]
-            values.append(dot([x for _, x in terms], at) - geometry.linear[k].offset)
-            row: list[Scalar] = [0.0] * geometry.nv
-            for i, x in terms:
-                row[geometry.links[i].v] += x
-            jacobian.append(row)
-        flat = [row[c] for row, columns in zip(jacobian, entries.columns, strict=True)
-                for c in columns]  # fmt: skip
-        return [*moved, *values, *flat]
+        loops = evaluate_loops(geometry.links, geometry.loops, moved, keep=keep)
+        some = zip(loops.jacobian, columns, strict=True)
+        return [*moved, *loops.values, *(row[c] for row, mine in some for c in mine)]
 
-    size = geometry.nq + len(rows) + sum(map(len, entries.columns))
+    size = geometry.nq + len(rows) + sum(map(len, columns))
     arguments = {"q": geometry.nq, "dq": geometry.nv}
     return TracedFunction("conditions", arguments, {"y": (size,)}, build)
 
 
+def _columns(geometry: Geometry, rows: Sequence[int]) -> list[tuple[int, ...]]:
+    """The columns in which rows of loops' K may differ from zero."""
+    columns: list[tuple[int, ...]] = []
+    for loop in geometry.loops:
+        bodies = {body for branch in loop.branches for body in branch}
+        mine = tuple(sorted(c for body in bodies for c in geometry.links[body].freedoms))
+        columns += [mine] * len(loop.rows)
+    return [columns[row] for row in rows]
+
+
+def _kept(cluster: Cluster) -> Iterator[int]:
+    """The rows of a cluster's loops without those that always repeat others."""
+    keep = cluster.constraint.keep if isinstance(cluster.constraint, LoopConstraint) else None
+    n = 0
+    for number, loop in enumerate(cluster.geometry.loops):
+        for r in range(len(loop.rows)):
+            if keep is None or (number, r) in keep:
+                yield n
+            n += 1
+
+
+def _row_units(geometry: Geometry, slides: Sequence[bool]) -> Array:
+    """Factors of loops' rows: gaps become shares of the cluster's size, sines stay."""
+    units: list[float] = []
+    for loop in geometry.loops:
+        for row in loop.rows:
+            length = not isinstance(row, Perpendicular)
+            if isinstance(loop, Polynomial):
+                length = slides[geometry.links[loop.joint].v]
+            units.append(1.0 / geometry.scale if length else 1.0)
+    return np.array(units)
+
+
 @dataclass(frozen=True, eq=False)
-class PartMechanism:
-    """A part's columns and rows as a mechanism for continuation: q are its cluster's positions."""
+class GroupMechanism:
+    """A group as a mechanism for continuation: q are its cluster's positions.
+
+    ``basis`` (columns, n): its joints' motions, which meet couplings, in units of its cluster's
+    velocities; an isometry in those units for joints in loops.
+    """
 
     geometry: Geometry
     program: TracedFunction
     columns: Indices
-    unit: Array
+    basis: Array
+    inverse: Array
     row_unit: Array
     entries: tuple[Indices, Indices]
-
-    @staticmethod
-    def of(model: Model, cluster: Cluster, part: Part) -> PartMechanism:
-        """That of a part of a cluster."""
-        geometry, columns = cluster.geometry, np.array(part.columns)
-        kept, mine = set(kept_rows(cluster)), {r for _, rows in part.conditions for r in rows}
-        rows = tuple(sorted(kept & mine))
-        found = _Entries.of(geometry, rows).columns
-        place = {c: n for n, c in enumerate(part.columns)}
-        at = np.array([(r, place[c]) for r, some in enumerate(found) for c in some], dtype=np.intp)
-        return PartMechanism(
-            geometry,
-            _conditions(model, cluster.index, rows),
-            columns,
-            part.unit[columns],
-            _row_units(geometry, part)[list(rows)],
-            (at[:, 0], at[:, 1]),
-        )
 
     def step(self, q: Array, d: Array) -> tuple[Array, Array, Array]:
         """As of :class:`robomodel.mechanism.continuation.Mechanism`."""
         geometry, count, rows = self.geometry, len(d), len(self.row_unit)
         motion = np.zeros((count, geometry.nv))
-        motion[:, self.columns] = d * self.unit
+        motion[:, self.columns] = d @ self.basis.T
         y = self.program(q, motion)
         nq = geometry.nq
         k = np.zeros((count, rows, len(self.columns)))
         r, c = self.entries
-        k[:, r, c] = y[:, nq + rows :] * (self.row_unit[r] * self.unit[c])
-        return y[:, :nq], y[:, nq : nq + rows] * self.row_unit, k
+        k[:, r, c] = y[:, nq + rows :] * self.row_unit[r]
+        return y[:, :nq].copy(), y[:, nq : nq + rows] * self.row_unit, k @ self.basis
 
     def away(self, q0: Array, q1: Array) -> Array:
         """As of :class:`robomodel.mechanism.continuation.Mechanism`."""
-        return np.asarray(self.geometry.difference(q0, q1)[..., self.columns] / self.unit)
-
-
-def _row_units(geometry: Geometry, part: Part) -> Array:
-    """Factors of rows: gaps become shares of the cluster's size, sines stay."""
-    units: list[float] = []
-    for loop in geometry.loops:
-        for row in loop.rows:
-            length = not isinstance(row, Perpendicular)
-            if not isinstance(loop, LoopJoint):
-                length = part.lengths[geometry.links[loop.joint].v]
-            units.append(1.0 / geometry.scale if length else 1.0)
-    for each in geometry.linear:
-        weights = [x * part.unit[geometry.links[i].v] for i, x in each.terms]
-        units.append(1.0 / max(math.hypot(*weights), TINY))
-    return np.array(units)
+        return np.asarray(self.geometry.difference(q0, q1)[..., self.columns] @ self.inverse.T)
 
 
 # ---- the set of a group --------------------------------------------------------------------------
@@ -184,32 +153,43 @@ class Group:
     """Joints that conditions relate, and what they reach from a start.
 
     Attributes:
-        part: The joints.
         along: Strides of theirs.
         start: The cluster's spanning positions (nq,).
+        columns: Their spanning velocities in the cluster.
+        joints: Those of one freedom that do not only turn a rod.
         turning: Hinges that may turn fully.
         whole: Places in q of hinges that turn fully by themselves.
         places: Places of the group's positions in q.
-        rates: Rows (m, columns) of the model's independent velocities by the group's motions.
-        independent: The same as rows of length 1.
+        own: Rows (columns, n) of its velocities by its motions, in comparable units.
+        rates: The same (nv, n) of its cluster's independent velocities.
+        barriers: Its limits from another start.
     """
 
-    part: Part
     along: Continuation
     start: Array
+    columns: tuple[int, ...]
+    joints: Positions
     turning: Turning
     whole: Indices
     places: Indices
+    own: Array
     rates: Array
-    independent: Array
+    barriers: Callable[[Array], Limits]
 
     @property
     def freedoms(self) -> int:
         """Its number of freedoms."""
         return self.along.freedoms
 
+    def starting(self, q: Array) -> Group:
+        """The group from another start: joints that are beyond limits there go no further."""
+        if np.array_equal(q, self.start):
+            return self
+        along = replace(self.along, limits=self.barriers(q), crossed=[])
+        return replace(self, start=q, along=along)
+
     def on_sheet(self, rows: Array) -> Group:
-        """Its part up to dead points of joints with these rows (k, columns) of velocities."""
+        """Its part up to dead points of joints with these rows (k, n) of velocities."""
         return replace(self, along=replace(self.along, sheet=rows, crossed=[]))
 
     @cached_property
@@ -227,6 +207,8 @@ class Group:
         """Points spread over it, uniform by volume, or all of the path."""
         if self.freedoms == 1:
             return self.path.points
+        if not self.freedoms:
+            return self.origin
         rng = np.random.default_rng(SEED)
         p, d = wander(self.along, self.origin[np.zeros(WALKERS, dtype=np.intp)], rng, BEGIN)
         found = [p]
@@ -241,25 +223,24 @@ class Group:
             return self.origin[np.zeros(count, dtype=np.intp)]
         if thinned is None:
             return self._on_path(rng, count) if self.freedoms == 1 else self._walked(rng, count)
-        most, found, left = float(np.max(_share(thinned, self.pool))), list[Points](), count
+        most, found, left = float(np.max(share(thinned, self.pool))), list[Points](), count
         while left > 0:
             some = self.draw(rng, max(8, 2 * left))
-            keep = rng.random(len(some.q)) * most < _share(thinned, some)
+            keep = rng.random(len(some.q)) * most < share(thinned, some)
             found.append(some[np.flatnonzero(keep)[:left]])
             left -= len(found[-1].q)
         return joined(found)
 
     def _on_path(self, rng: Generator, count: int) -> Points:
         """By arc length, a stride from the point before."""
-        path, lengths = self.path, self.path.lengths
+        lengths, points = self.path.lengths, self.path.points
         s = rng.uniform(lengths[0], lengths[-1], count)
         at = np.clip(np.searchsorted(lengths, s, side="right") - 1, 0, max(0, len(lengths) - 2))
-        p = path.points[at]
+        p = points[at]
         q, k, closed = self.along.corrected(p, (s - lengths[at])[:, None] * p.n[:, :, 0])
         closed &= np.all(self.along.limits.beyond(q) <= WITHIN, axis=1)
         if not closed.all():
-            q = np.where(closed[:, None], q, p.q)
-            return self.along.at(q)
+            return self.along.at(np.where(closed[:, None], q, p.q))
         return self.along.point(q, k)
 
     def _walked(self, rng: Generator, count: int) -> Points:
@@ -269,19 +250,15 @@ class Group:
         return wander(self.along, p, rng, strides)[0]
 
     def around(self, rng: Generator, count: int, reach: float) -> Points:
-        """Points to which short ways lead from the start.
-
-        Neither the motion nor an independent velocity (which gears may multiply) exceeds ``reach``.
-        """
-        strides = math.ceil(reach / STRIDE)
+        """Points to which short ways lead from the start: no joint goes further than ``reach``."""
         p = self.origin[np.zeros(count, dtype=np.intp)]
         d = rng.standard_normal((count, self.freedoms))
         d /= np.linalg.norm(d, axis=1, keepdims=True)
-        fastest = np.max(
-            np.abs(np.einsum("kc,ncm,nm->nk", self.rates, p.n, d)), axis=1, initial=1.0
-        )
-        share = rng.random(count) ** (1.0 / self.freedoms) / fastest
-        return wander(self.along, p, rng, strides, d, share * reach / strides)[0]
+        speeds = np.concatenate([self.rates, self.own])
+        fastest = np.max(np.abs(np.einsum("kc,ncm,nm->nk", speeds, p.n, d)), axis=1)
+        way = reach * rng.random(count) ** (1.0 / self.freedoms) / fastest
+        strides = math.ceil(float(np.max(way)) / STRIDE)
+        return wander(self.along, p, rng, strides, d, way / strides)[0]
 
     # ---- membership
 
@@ -294,9 +271,7 @@ class Group:
 
     def _away(self, q0: Array, q1: Array) -> Array:
         """The way between configurations but for full turns."""
-        away = self.along.mechanism.away(q0, q1)
-        away[:, self.turning.columns] -= self.turning.turns(away) * self.turning.radian
-        return away
+        return self.turning.apart(self.along.mechanism.away(q0, q1))
 
     def _on(self, q: Array) -> bool:
         """Whether strides from the nearest points of the path lead there."""
@@ -311,22 +286,12 @@ class Group:
 
     def _led(self, q: Array) -> bool:
         """Whether one of the nearest points of the pool is reached straight from there."""
-        pool = self.pool
+        pool, joints = self.pool, self.joints
         away = self._away(np.broadcast_to(q, pool.q.shape), pool.q)
         near = np.argsort(np.linalg.norm(away, axis=1))[:TRIED]
-        joints, start = self.positions, self.along.at(np.tile(q, (len(near), 1)))
-        goal = start.q[:, joints.places] + away[near][:, joints.columns] * joints.unit
+        start = self.along.at(np.tile(q, (len(near), 1)))
+        goal = start.q[:, joints.places] + away[near] @ joints.rows.T
         return bool(np.any(lead(self.along, start, joints, goal)[1] == 0))
-
-    @cached_property
-    def positions(self) -> Positions:
-        """The joints of one freedom that do not only turn a rod."""
-        part, place = self.part, {c: n for n, c in enumerate(self.part.columns)}
-        interest = list(part.interest)
-        columns, places = [place[c] for c in interest], [part.place[c] for c in interest]
-        return Positions(
-            np.array(columns, dtype=np.intp), np.array(places, dtype=np.intp), part.unit[interest]
-        )
 
     # ---- positions
 
@@ -343,94 +308,371 @@ class Group:
 
     def regularity(self, p: Points) -> Array:
         """How well the independent velocities tell the motion at points: 0 at their dead points."""
-        return _share(self.independent, p)
+        return share(units(self.rates), p)
 
 
-def _share(rows: Array, p: Points) -> Array:
+def share(rows: Array, p: Points) -> Array:
     """The volume that joints' velocities span for unit motions: |det N_y|."""
     at = rows @ p.n
-    return np.asarray(np.sqrt(np.maximum(np.linalg.det(at @ np.swapaxes(at, 1, 2)), 0.0)))
+    across = np.swapaxes(at, 1, 2)
+    square = at @ across if at.shape[1] < at.shape[2] else across @ at
+    return np.asarray(np.sqrt(np.maximum(np.linalg.det(square), 0.0)))
+
+
+def units(rows: Array) -> Array:
+    """Rows of length 1, without those of length 0."""
+    size = np.linalg.norm(rows, axis=1, keepdims=True)
+    return np.asarray((rows / np.maximum(size, TINY))[size[:, 0] > NOTHING])
 
 
 # ---- groups of a cluster -------------------------------------------------------------------------
 
 
-def groups(model: Model, cluster: Cluster, q: Array) -> tuple[Group, ...]:
-    """The groups of a cluster, from its spanning positions q (nq,), which are closed."""
-    return tuple(_group(model, cluster, part, q) for part in parts_of(model, cluster.index))
+@dataclass(frozen=True, eq=False)
+class Followers:
+    """Joints of a cluster that only couplings move, without limits: rotors, mostly.
+
+    Their positions are ``matrix`` · those at ``of`` + ``offset``.
+    """
+
+    places: Indices
+    of: Indices
+    matrix: Array
+    offset: Array
+
+    def completed(self, q: Array) -> Array:
+        """Spanning positions (n, nq) with theirs."""
+        q = q.copy()
+        q[:, self.places] = q[:, self.of] @ self.matrix.T + self.offset
+        return q
 
 
-def _group(model: Model, cluster: Cluster, part: Part, start: Array) -> Group:
-    columns, place = list(part.columns), {c: n for n, c in enumerate(part.columns)}
-    geometry = cluster.geometry
-    low, high = part.low[columns].copy(), part.high[columns].copy()
-    free = np.isinf(low) & np.isinf(high)
-    coupled = _coupled(geometry, part)
-    single = np.array([c in part.place for c in columns])
-    length = np.array([part.lengths[c] for c in columns])
-    several = len(columns) - part.rank > 1
-    for n, c in enumerate(columns):
-        if single[n] and free[n]:  # what slides without limits, and what winds up
-            reach = part.unit[c] if length[n] else 2.0 * math.pi
-            if length[n] or (several and c in coupled) or not cluster.implicit:
-                x = start[part.place[c]]
-                low[n], high[n] = x - reach, x + reach
-    bounded = np.flatnonzero(single & (np.isfinite(low) | np.isfinite(high)))
-    places = np.array([part.place[columns[n]] for n in bounded], dtype=np.intp)
-    here = start[places]
-    limits = Limits(
-        bounded, places, np.minimum(low[bounded], here), np.maximum(high[bounded], here)
-    )
-    turns = [n for n, c in enumerate(columns) if single[n] and free[n] and not length[n]]
-    turning = Turning(
-        np.array(turns, dtype=np.intp),
-        np.array([part.place[columns[n]] for n in turns], dtype=np.intp),
-        np.array([1.0 / part.unit[columns[n]] for n in turns]),
-    )
-    rows = part.chart[:, columns] * part.unit[columns]
-    along = Continuation(
-        PartMechanism.of(model, cluster, part),
-        len(columns),
-        part.rank,
-        limits,
-        max(CROSSING, cluster.slack),
-        cluster.slack if cluster.loose else 0.0,
-        also=_within_slack(cluster) if cluster.slack else None,
-    )
-    mine = [x for link in geometry.links if link.v in place
-            for x in range(link.q, link.q + link.joint.nq)]  # fmt: skip
-    return Group(
-        part,
-        along,
-        start,
-        turning,
-        np.array([part.place[columns[n]] for n in turns if columns[n] not in coupled], np.intp),
-        np.array(mine, dtype=np.intp),
-        rows,
-        units(rows),
-    )
+@dataclass(frozen=True, eq=False)
+class Split:
+    """A cluster's groups from its neutral configuration, and what follows them.
 
+    ``velocities`` (nv, n) of all joints by the motions of all groups, one after the other.
+    """
 
-def units(rows: Array) -> Array:
-    """Rows of length 1."""
-    return np.asarray(rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), TINY))
+    groups: tuple[Group, ...]
+    followers: Followers
+    velocities: Array
 
-
-def _coupled(geometry: Geometry, part: Part) -> frozenset[int]:
-    """Columns of a part that couplings relate: full turns of these alone lead elsewhere."""
-    bodies = {body for each in part.linear for body, _ in each.terms}
-    bodies |= {body for each in geometry.polynomials for body in (each.joint, each.of)}
-    return frozenset(c for body in bodies for c in geometry.links[body].freedoms)
-
-
-def _within_slack(cluster: Cluster) -> Callable[[Array], Mask]:
-    """Which positions leave conditions open by no more than the file does."""
-    geometry, slack = cluster.geometry, cluster.slack
-    return lambda q: np.asarray(geometry.gap(q) <= slack)
+    def rows(self, group: Group, columns: Sequence[int]) -> Array:
+        """Rows (k, n) of joints' velocities by a group's motions."""
+        first = 0
+        for each in self.groups:
+            count = each.along.columns
+            if each.columns == group.columns:
+                return np.asarray(self.velocities[list(columns), first : first + count])
+            first += count
+        raise KeyError(group.columns)
 
 
 @cached_on_model
-def groups_from_neutral(model: Model, index: int) -> tuple[Group, ...]:
-    """The groups of a cluster from the neutral configuration."""
-    cluster = model.clusters[index]
-    return groups(model, cluster, spanning_start(cluster, np.array(cluster.start)))
+def split(model: Model, index: int) -> Split:
+    """The groups of a cluster, from the neutral configuration."""
+    return _Splitting(model, model.clusters[index]).result()
+
+
+class _Splitting:
+    """Takes a cluster apart into groups of joints that conditions relate."""
+
+    def __init__(self, model: Model, cluster: Cluster) -> None:
+        self.model, self.cluster, self.geometry = model, cluster, cluster.geometry
+        geometry, columns = cluster.geometry, columns_of(model, cluster)
+        self.low, self.high = np.transpose([column.limits for column in columns])
+        self.slides = [column.length for column in columns]
+        self.unit = velocity_units(model, cluster)
+        self.place = {link.v: link.q for link in geometry.links if link.joint.nv == 1}
+        self.hinges = {link.v for link in geometry.links if isinstance(link.joint, Revolute)}
+        self.start = spanning_start(cluster, np.array(cluster.start))
+        self.rows = _columns(geometry, range(len(_row_units(geometry, self.slides))))
+        self.looped = sorted({c for mine in self.rows for c in mine})
+        chosen = [n for n, _ in enumerate(geometry.linear)
+                  if n >= len(cluster.pivots) or cluster.pivots[n] is not None]  # fmt: skip
+        self.couplings = np.zeros((len(chosen), geometry.nv))
+        self.offsets = np.array([geometry.linear[n].offset for n in chosen])
+        for row, n in zip(self.couplings, chosen, strict=True):
+            for body, x in geometry.linear[n].terms:
+                row[geometry.links[body].v] += x
+
+    def result(self) -> Split:
+        """The groups and followers."""
+        following, solved = self._following()
+        free = [c for c in range(self.geometry.nv) if c not in following]
+        left = _left_null(self.couplings[:, following]).T @ self.couplings
+        left[:, following] = 0.0
+        left = _echelon(left)
+        groups, blocks = [], list[Array]()
+        found = self._related(free, left)
+        ranks = self._ranks([self._basis(mine, left) for mine in found], found)
+        for mine, rank in zip(found, ranks, strict=True):
+            basis = self._basis(mine, left)
+            whole = np.zeros((self.geometry.nv, basis.shape[1]))
+            whole[mine] = basis
+            whole[following] = solved @ basis_of(solved, free, mine, basis)
+            blocks.append(whole)
+            groups.append(self._group(mine, basis, rank, whole[list(self.cluster.columns)], left))
+        of = np.array([self.place[c] for c in free if c in self.place], dtype=np.intp)
+        single = [n for n, c in enumerate(free) if c in self.place]
+        places = np.array([self.place[c] for c in following], dtype=np.intp)
+        right = np.linalg.pinv(self.couplings[:, following]) @ self.offsets
+        return Split(
+            tuple(groups),
+            Followers(places, of, solved[:, single], right),
+            np.concatenate([*blocks, np.zeros((self.geometry.nv, 0))], axis=1),
+        )
+
+    def _following(self) -> tuple[list[int], Array]:
+        """Columns that couplings alone move, without limits; their rates by those of the others.
+
+        As many as couplings determine, the fastest first.
+        """
+        limited = np.flatnonzero(np.isfinite(self.low) | np.isfinite(self.high))
+        hinders = {*self.looped, *limited.tolist()}
+        size = np.max(np.abs(self.couplings), axis=1, initial=0.0)
+
+        def slowness(c: int) -> float:
+            mine = np.abs(self.couplings[:, c])
+            return float(np.min(mine[mine > 0.0] / size[mine > 0.0], initial=math.inf))
+
+        candidates = [c for c in self.place if c not in hinders and slowness(c) < math.inf]
+        candidates.sort(key=slowness)
+        chosen: list[int] = []
+        for c in candidates:
+            block = self.couplings[:, [*chosen, c]]
+            if np.linalg.matrix_rank(block, tol=RANK * np.max(np.abs(block))) > len(chosen):
+                chosen.append(c)
+        free = [c for c in range(self.geometry.nv) if c not in chosen]
+        solved = -np.linalg.pinv(self.couplings[:, chosen]) @ self.couplings[:, free]
+        solved[np.abs(solved) < NOTHING * np.max(np.abs(solved), initial=0.0)] = 0.0
+        return sorted(chosen), solved[np.argsort(chosen)] if chosen else solved
+
+    def _related(self, free: Sequence[int], left: Array) -> list[list[int]]:
+        """Groups of columns that loops, joints of several freedoms, and couplings relate."""
+        related = [set(mine) for mine in self.rows] + [set(np.flatnonzero(row)) for row in left]
+        related += [set(link.freedoms) for link in self.geometry.links]
+        groups: list[set[int]] = []
+        for each in related:
+            mine = {int(c) for c in each if c in free}
+            if mine:
+                touched = [group for group in groups if group & mine]
+                groups = [group for group in groups if not group & mine]
+                groups.append(mine.union(*touched))
+        return sorted(map(sorted, groups))
+
+    def _basis(self, mine: Sequence[int], left: Array) -> Array:
+        """Motions (columns, n) of a group that meet its couplings, in units of velocities.
+
+        Orthonormal as far as joints in loops go, if these tell the motion: rotors do not count.
+        """
+        unit = self.unit[list(mine)]
+        rows = left[:, mine] * unit
+        rows = rows[np.any(rows != 0.0, axis=1)]
+        if not len(rows):
+            return np.asarray(np.diag(unit))
+        kernel = _left_null(rows.T)
+        counts = [n for n, c in enumerate(mine) if c in self.looped]
+        for some in (counts, list(range(len(mine)))):
+            _, sizes, right = np.linalg.svd(kernel[some], full_matrices=False)
+            if len(sizes) == kernel.shape[1] and sizes[-1] > MOVES * sizes[0]:
+                return np.asarray(unit[:, None] * (kernel @ right.T / sizes @ right))
+        raise AssertionError("orthonormal motions tell themselves")
+
+    def _ranks(self, bases: Sequence[Array], found: Sequence[Sequence[int]]) -> list[int]:
+        """Each group's number of independent conditions: of all singular values the greatest."""
+        geometry, total = self.geometry, sum(b.shape[1] for b in bases) - self.cluster.nv
+        k = geometry.evaluate(self.start)[1][: len(self.rows)]
+        k = k * _row_units(geometry, self.slides)[:, None]
+        values = [(float(s), n) for n, (mine, basis) in enumerate(zip(found, bases, strict=True))
+                  for s in np.linalg.svd(k[:, mine] @ basis, compute_uv=False)]  # fmt: skip
+        values.sort(reverse=True)
+        ranks = [0] * len(found)
+        for _, n in values[:total]:
+            ranks[n] += 1
+        return ranks
+
+    def _group(
+        self, mine: Sequence[int], basis: Array, rank: int, rates: Array, left: Array
+    ) -> Group:
+        geometry, cluster, start = self.geometry, self.cluster, self.start
+        solved, others = self._conditions(mine)
+        place = {c: n for n, c in enumerate(mine)}
+        entries = np.array(
+            [(r, place[c]) for r, row in enumerate(solved) for c in self.rows[row]], dtype=np.intp
+        ).reshape(-1, 2)
+        mechanism = GroupMechanism(
+            geometry,
+            _conditions(self.model, cluster.index, solved),
+            np.array(mine),
+            basis,
+            np.asarray(np.linalg.pinv(basis)),
+            _row_units(geometry, self.slides)[list(solved)],
+            (entries[:, 0], entries[:, 1]),
+        )
+        coupled = {int(c) for c in np.flatnonzero(np.any(left != 0.0, axis=0))}
+        coupled |= {geometry.links[body].v for each in geometry.polynomials
+                    for body in (each.joint, each.of)}  # fmt: skip
+        barriers = _Barriers(self, tuple(mine), basis, frozenset(coupled), basis.shape[1] - rank)
+        single = [c for c in mine if c in self.place]
+        free = np.isinf(self.low) & np.isinf(self.high)
+        turning = [c for c in single if free[c] and c in self.hinges]
+        spinning = self._spinning()
+        interest = [c for c in single if c not in spinning]
+        along = Continuation(
+            mechanism,
+            basis.shape[1],
+            rank,
+            barriers(start),
+            max(CROSSING, CHAIN * cluster.rounding, cluster.slack),
+            _left_open(cluster, start) if len(solved) > rank else 0.0,
+            also=_met(self.model, cluster, others),
+        )
+        return Group(
+            along,
+            start,
+            tuple(mine),
+            self._positions(interest, place, basis),
+            Turning(
+                self._positions(turning, place, basis),
+                mechanism.inverse[:, [place[c] for c in turning]].T,
+            ),
+            np.array([self.place[c] for c in turning if c not in coupled], dtype=np.intp),
+            np.array([x for link in geometry.links if link.v in place
+                      for x in range(link.q, link.q + link.joint.nq)], dtype=np.intp),
+            basis / self.unit[list(mine), None],
+            rates / self.unit[list(cluster.columns), None],
+            barriers,
+        )  # fmt: skip
+
+    def _positions(self, some: Sequence[int], place: dict[int, int], basis: Array) -> Positions:
+        rows = basis[[place[c] for c in some]].reshape(len(some), basis.shape[1])
+        return Positions(rows, np.array([self.place[c] for c in some], dtype=np.intp))
+
+    def _spinning(self) -> set[int]:
+        """Columns of joints that turn with spins of rods which an independent joint tells."""
+        names, links = self.cluster.joints, self.geometry.links
+        joint_of = {c: name for name, link in zip(names, links, strict=True) for c in link.freedoms}
+        independent = [joint_of[c] for c in self.cluster.columns]
+        turning = {name for spin in find_spins(self.model) if spin.coordinate(independent)
+                   for name in spin.joints}  # fmt: skip
+        return {c for c, name in joint_of.items() if name in turning}
+
+    def _conditions(self, mine: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Rows of loops that a group's strides solve, and others that must hold, too.
+
+        Rows that repeat others are left out, if they hold everywhere, as those out of the plane of
+        a planar linkage do, or if a rounded file contradicts itself in them; else all are solved.
+        """
+        rows = {n for n, some in enumerate(self.rows) if set(some) & set(mine)}
+        kept = tuple(sorted(set(_kept(self.cluster)) & rows))
+        others = tuple(sorted(rows - set(kept)))
+        if not others or self._hold_everywhere(others):
+            return kept, ()
+        closing = set(self.cluster.closing_rows) if self.cluster.implicit else rows
+        solved = tuple(sorted((closing | set(kept)) & rows))
+        return solved, tuple(sorted(rows - set(solved)))
+
+    def _hold_everywhere(self, rows: tuple[int, ...]) -> bool:
+        """Whether rows of loops hold where others do not."""
+        program = _conditions(self.model, self.cluster.index, rows, matrix=False)
+        nv = self.geometry.nv
+        anywhere = np.random.default_rng(SEED).uniform(-1.0, 1.0, (4, nv)) * self.unit
+        values = program(np.tile(self.start, (4, 1)), anywhere)[:, self.geometry.nq :]
+        return bool(np.max(np.abs(values)) <= NOTHING)
+
+
+def basis_of(solved: Array, free: Sequence[int], mine: Sequence[int], basis: Array) -> Array:
+    """A group's motions as rows of all free columns, which ``solved`` has as its columns."""
+    whole = np.zeros((solved.shape[1], basis.shape[1]))
+    whole[[free.index(c) for c in mine]] = basis
+    return whole
+
+
+class _Barriers:
+    """Limits of a group from a start, and how far joints without limits are followed.
+
+    What slides goes by the cluster's size from the start; screws go by a turn, and so do hinges
+    that wind up, as those do that couplings turn with others.
+    """
+
+    def __init__(
+        self,
+        of: _Splitting,
+        mine: tuple[int, ...],
+        basis: Array,
+        coupled: frozenset[int],
+        freedoms: int,
+    ) -> None:
+        self.rows, self.places, self.reach = [], [], []
+        self.low, self.high = [], []
+        for n, c in enumerate(mine):
+            if c not in of.place:
+                continue
+            low, high, reach = float(of.low[c]), float(of.high[c]), math.inf
+            if math.isinf(low) and math.isinf(high):
+                winds = (freedoms > 1 and c in coupled) or not of.cluster.implicit
+                if c in of.hinges and not winds:
+                    continue
+                reach = float(of.unit[c]) if of.slides[c] else 2.0 * math.pi
+            self.rows.append(basis[n])
+            self.places.append(of.place[c])
+            self.low.append(low)
+            self.high.append(high)
+            self.reach.append(reach)
+        self.size = basis.shape[1]
+
+    def __call__(self, start: Array) -> Limits:
+        """The limits."""
+        places = np.array(self.places, dtype=np.intp)
+        x, reach = start[places], np.array(self.reach)
+        low = np.where(np.isinf(reach), np.minimum(np.array(self.low), x), x - reach)
+        high = np.where(np.isinf(reach), np.maximum(np.array(self.high), x), x + reach)
+        return Limits(np.array(self.rows).reshape(-1, self.size), places, low, high)
+
+
+def _left_open(cluster: Cluster, q: Array) -> float:
+    """The gap up to which conditions hold that contradict each other by rounding, from q (nq,)."""
+    return max(CLOSED, cluster.slack, 2.0 * float(cluster.geometry.gap(q)))
+
+
+def _met(model: Model, cluster: Cluster, rows: tuple[int, ...]) -> Callable[[Array], Mask] | None:
+    """Which positions (n, nq) meet rows of loops to what the file leaves open."""
+    if not rows:
+        return None
+    geometry = cluster.geometry
+    program, still = _conditions(model, cluster.index, rows, matrix=False), np.zeros(geometry.nv)
+    slack = _left_open(cluster, spanning_start(cluster, np.array(cluster.start)))
+
+    def met(q: Array) -> Mask:
+        return np.asarray(np.max(np.abs(program(q, still)[:, geometry.nq :]), axis=1) <= slack)
+
+    return met
+
+
+def _left_null(matrix: Array) -> Array:
+    """Orthonormal columns y with yᵀ matrix = 0."""
+    if not matrix.size:
+        return np.eye(len(matrix))
+    left, sizes, _ = np.linalg.svd(matrix)
+    return np.asarray(left[:, int(np.sum(sizes > RANK * sizes[0])) :])
+
+
+def _echelon(rows: Array) -> Array:
+    """Rows of the same span, with as few entries as elimination leaves."""
+    rows, done = rows.copy(), 0
+    size = np.max(np.abs(rows), initial=0.0)
+    for c in range(rows.shape[1]):
+        if done == len(rows):
+            break
+        pivot = done + int(np.argmax(np.abs(rows[done:, c])))
+        if abs(rows[pivot, c]) <= RANK * size:
+            continue
+        rows[[done, pivot]] = rows[[pivot, done]]
+        rows[done] /= rows[done, c]
+        others = [n for n in range(len(rows)) if n != done]
+        rows[others] -= np.outer(rows[others, c], rows[done])
+        done += 1
+    rows[np.abs(rows) < NOTHING] = 0.0
+    return rows[:done]

@@ -32,7 +32,7 @@ from robomodel.model.configurations.following import integrate_open
 from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import Cluster, columns_of, joint_slices
 from robomodel.model.model import Model
-from robomodel.reach.groups import Group, groups, units
+from robomodel.reach.groups import Group, Split, split, units
 from robomodel.reach.ranges import spanning_start
 from robomodel.tolerances import CLOSED, MOVES, NOTHING, WITHIN
 
@@ -47,43 +47,30 @@ SEED = 20250118
 
 @dataclass(frozen=True, eq=False)
 class Linkage:
-    """The groups of a cluster that continuation follows, and where its part of q is.
-
-    ``beside``: joints that are in no group, but move others together with these (places in the
-    spanning positions, low, high), and ``limits`` (low, high) of all positions.
-    """
+    """A cluster that continuation follows: its groups, and ``own`` places of its q in positions."""
 
     cluster: Cluster
     groups: tuple[Group, ...]
-    own: Indices  # places in the spanning positions of what the cluster's part of q holds
-    beside: tuple[Indices, Array, Array]
-    limits: tuple[Array, Array]
+    split: Split
+    own: Indices
 
     def completed(self, q: Array) -> Array:
         """The cluster's part of q (n, nq) from its groups' positions (n, spanning)."""
-        return self.whole(q)[:, self.own]
-
-    def whole(self, q: Array) -> Array:
-        """All positions (n, spanning) from those of its groups."""
-        for group in self.groups[:1]:
-            q = group.part.completed(q)
-        return q
-
-    def drawn_beside(self, rng: Generator, q: Array) -> Array:
-        """Positions (n, spanning) with the joints beside its groups anywhere within limits."""
-        places, low, high = self.beside
-        for _ in range(REDRAWS if len(places) else 0):
-            at = self.whole(q)
-            out = np.any((at < self.limits[0] - WITHIN) | (at > self.limits[1] + WITHIN), axis=1)
-            if _ and not out.any():
-                break
-            rows = np.flatnonzero(out) if _ else np.arange(len(q))
-            q[np.ix_(rows, places)] = rng.uniform(low, high, (len(rows), len(places)))
-        return q
+        return np.asarray(self.split.followers.completed(q)[:, self.own])
 
     def positions(self, q: Array) -> Array:
         """All positions (n, spanning) from its part of q (n, nq)."""
         return np.array([spanning_start(self.cluster, x) for x in q])
+
+    def rows(self, joints: Sequence[str]) -> list[Array]:
+        """Rows (k, n) of the velocities of joints of one freedom by the motions of each group.
+
+        Without those that a group does not move.
+        """
+        links = self.cluster.geometry.links
+        columns = [link.v for name, link in zip(self.cluster.joints, links, strict=True)
+                   if name in joints and link.joint.nv == 1]  # fmt: skip
+        return [units(self.split.rows(group, columns)) for group in self.groups]
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,11 +148,13 @@ class Reachable:
         *,
         base_pose: Array | None = None,
         regular: bool = True,
+        only: Sequence[Cluster] | None = None,
     ) -> Array:
         """Configurations (count, nq): closed, within limits, reachable.
 
         ``base_pose`` (7,) or (count, 7) of a floating base: by default that of the start.
-        ``regular``: not next to where the independent coordinates are singular.
+        ``regular``: not next to where the independent coordinates are singular. ``only``: no
+        linkages but these are drawn; the others are where they start.
         """
         q = np.tile(self.start, (count, 1))
         places, low, high = self.alone
@@ -174,12 +163,10 @@ class Reachable:
         for train in self.trains:
             q[:, train.places] = train.draw(rng, count)
         for part in self.turning:
-            ball = slice(part.stop - 4, part.stop)
-            shift, turn = rng.uniform(-1.0, 1.0, (count, 3)), rng.standard_normal((count, 4))
-            q[:, part.start : ball.start] = shift[:, : ball.start - part.start]
-            q[:, ball] = turn / np.linalg.norm(turn, axis=1, keepdims=True)
+            q[:, part] = random_poses(rng, count)[:, part.start - part.stop :]
         for n, linkage in enumerate(self.linkages):
-            q[:, linkage.cluster.q] = self._drawn(rng, count, n, regular)
+            if only is None or linkage.cluster in only:
+                q[:, linkage.cluster.q] = self._drawn(rng, count, n, regular)
         if base_pose is not None:
             q[:, :7] = base_pose
         return q
@@ -197,35 +184,38 @@ class Reachable:
                     break
                 p = p.put(bad, group.draw(rng, len(bad), rows))
             q[:, group.places] = group.wrapped(p.q)[:, group.places]
-        return linkage.completed(linkage.drawn_beside(rng, q))
+        return linkage.completed(q)
 
-    def around(self, rng: Generator, count: int, reach: float) -> Array:
+    def around(self, rng: Generator, count: int, reach: float) -> tuple[Array, list[str]]:
         """Configurations (count, nq) to which ways of up to ``reach`` lead from the start.
 
         In radians, or sizes of clusters: neither joints nor independent velocities go further. A
-        floating base and all other joints move, too.
+        floating base moves, too. Also the names of linkages that could not move in any of them.
         """
-        model = self.model
-        q = np.tile(self.start, (count, 1))
+        model, stuck = self.model, list[str]()
         followed = {each.cluster.index for each in self.linkages}
         moves = np.zeros((count, model.nv))
         for cluster in model.clusters:
             if cluster.index not in followed:
                 moves[:, cluster.v] = rng.uniform(-reach, reach, (count, cluster.nv))
-        if model.nv:
-            q = integrate_open(model, q, moves)
+        q = integrate_open(model, np.tile(self.start, (count, 1)), moves)
         places, low, high = self.alone
         q[:, places] = np.clip(q[:, places], low, high)
         for train in self.trains:
-            left = np.flatnonzero(~train.within(q[:, train.places]))
-            q[np.ix_(left, train.places)] = self.start[train.places]
+            out = np.flatnonzero(~train.within(q[:, train.places]))
+            q[np.ix_(out, train.places)] = self.start[train.places]
         for linkage in self.linkages:
             spanning = np.tile(linkage.groups[0].start, (count, 1))
-            for group in linkage.groups:
+            moved = np.array([np.any(group.rates != 0.0, axis=1) for group in linkage.groups])
+            for group, mine in zip(linkage.groups, moved, strict=True):
                 if group.freedoms:
-                    spanning[:, group.places] = group.around(rng, count, reach).q[:, group.places]
+                    several = int(np.max(np.sum(moved[:, mine], axis=0), initial=1))
+                    there = group.around(rng, count, reach / several).q
+                    spanning[:, group.places] = there[:, group.places]
+                    if np.array_equal(there, np.tile(group.start, (count, 1))):
+                        stuck.append(linkage.cluster.name)
             q[:, linkage.cluster.q] = linkage.completed(spanning)
-        return q
+        return q, stuck
 
     # ---- membership
 
@@ -266,48 +256,40 @@ class Reachable:
         )  # fmt: skip
         linkages, thinned = [], []
         for linkage in self.linkages:
-            mine, rows_of = [], []
-            for group in linkage.groups:
-                rows = _rows(linkage.cluster, group, joints)
-                if len(rows):
-                    _check_sheet(linkage.cluster, group, rows, joints)
-                mine.append(group.on_sheet(rows) if len(rows) else group)
-                rows_of.append(rows if len(rows) and uniform else None)
-            linkages.append(replace(linkage, groups=tuple(mine)))
-            thinned.append(tuple(rows_of))
+            rows = linkage.rows(joints)
+            if any(map(len, rows)):
+                _check_sheet(linkage, rows, joints)
+            groups = [
+                group.on_sheet(mine) if len(mine) else group
+                for group, mine in zip(linkage.groups, rows, strict=True)
+            ]
+            linkages.append(replace(linkage, groups=tuple(groups)))
+            thinned.append(tuple(mine if len(mine) and uniform else None for mine in rows))
         return replace(self, linkages=tuple(linkages), thinned=tuple(thinned))
 
 
-def _rows(cluster: Cluster, group: Group, joints: Sequence[str]) -> Array:
-    """Rows (k, columns) of the velocities of those joints that a group moves."""
-    part, links = group.part, cluster.geometry.links
-    column = {links[n].q: i for i, c in enumerate(part.columns)
-              for n in range(len(links)) if links[n].v == c}  # fmt: skip
-    unit = part.unit[list(part.columns)]
-    rates: dict[int, Array] = {}
-    for place, i in column.items():
-        rates[place] = np.eye(len(unit))[i] * unit
-    for place, terms, _ in part.followers:
-        known = [ratio * rates[other] for other, ratio in terms if other in rates]
-        if known:
-            rates[place] = np.sum(known, axis=0)
-    rows = [rates[links[n].q] for n, name in enumerate(cluster.joints)
-            if name in joints and links[n].joint.nv == 1 and links[n].q in rates]  # fmt: skip
-    return units(np.array(rows).reshape(-1, len(unit)))
+def _check_sheet(linkage: Linkage, rows: Sequence[Array], joints: Sequence[str]) -> None:
+    """Raise an error for joints that do not tell the motion of a linkage where it starts."""
+    for group, mine in zip(linkage.groups, rows, strict=True):
+        n = group.origin.n[0]
+        sizes = np.linalg.svd(group.joints.rows @ n, compute_uv=False)
+        moving = int(np.sum(sizes > MOVES))
+        rank = int(np.linalg.matrix_rank(mine @ n, tol=MOVES)) if len(mine) else moving
+        if rank < moving:
+            names = [name for name in joints if name in linkage.cluster.joints]
+            of = [name for name, link in zip(linkage.cluster.joints,
+                                             linkage.cluster.geometry.links, strict=True)
+                  if link.v in group.columns]  # fmt: skip
+            raise ValueError(
+                f"{few(names)} cannot tell where {few(of)} are: {moving} joint"
+                f"{'' if moving == 1 else 's'} must, and {rank} of these move independently"
+            )
 
 
-def _check_sheet(cluster: Cluster, group: Group, rows: Array, joints: Sequence[str]) -> None:
-    """Raise an error for joints that do not tell the motion of a group where it starts."""
-    n = group.origin.n[0]
-    interest = [group.part.columns.index(c) for c in group.part.interest]
-    moving = int(np.sum(np.linalg.svd(n[interest], compute_uv=False) > MOVES))
-    rank = int(np.linalg.matrix_rank(rows @ n, tol=MOVES))
-    if rank < len(rows) or len(rows) != moving:
-        mine = [name for name in joints if name in cluster.joints]
-        raise ValueError(
-            f"{few(mine)} cannot tell where cluster '{cluster.name}' is: {moving} joint"
-            f"{'' if moving == 1 else 's'} must, and {rank} of these move independently"
-        )
+def random_poses(rng: Generator, count: int) -> Array:
+    """Poses (count, 7) of any orientation, within a metre along each axis."""
+    shift, turn = rng.uniform(-1.0, 1.0, (count, 3)), rng.standard_normal((count, 4))
+    return np.hstack([shift, turn / np.linalg.norm(turn, axis=1, keepdims=True)])
 
 
 # ---- the set from a configuration ----------------------------------------------------------------
@@ -347,35 +329,12 @@ def reachable(model: Model) -> Reachable:
 
 
 def _linkage(model: Model, cluster: Cluster, q: Array) -> Linkage:
-    spanning = spanning_start(cluster, q)
+    start, found = spanning_start(cluster, q), split(model, cluster.index)
     links, first = cluster.geometry.links, cluster.bodies[0]
     held = [links[body - first] for body, _, _ in joint_slices(model, cluster)]
     own = [x for link in held for x in range(link.q, link.q + link.joint.nq)]
-    found, columns = groups(model, cluster, spanning), columns_of(model, cluster)
-    low, high = np.full(len(spanning), -np.inf), np.full(len(spanning), np.inf)
-    for link in links:
-        if link.joint.nv == 1:
-            low[link.q], high[link.q] = columns[link.v].limits
-    low, high = np.minimum(low, spanning), np.maximum(high, spanning)
-    linkage = Linkage(cluster, found, np.array(own, dtype=np.intp), _nothing_beside(), (low, high))
-    taken = {x for group in found for x in group.places}
-    taken |= {place for group in found[:1] for place, _, _ in group.part.followers}
-    places = [link.q for link in links if link.joint.nv == 1 and link.q not in taken]
-    if not places or not found:
-        return linkage
-    still = linkage.whole(spanning[None])[0]
-    moved = linkage.whole(spanning + np.eye(len(spanning))[places]) - still
-    slow = [link.q for body, link in zip(cluster.bodies, links, strict=True)
-            if not model.nodes[body].axisymmetric]  # fmt: skip
-    turns = np.maximum(np.max(np.abs(moved[:, slow]), axis=1, initial=0.0), NOTHING)
-    span = np.where(turns > NOTHING, math.pi / turns, math.pi)
-    at = spanning[places]
-    bounds = np.maximum(low[places], at - span), np.minimum(high[places], at + span)
-    return replace(linkage, beside=(np.array(places, dtype=np.intp), *bounds))
-
-
-def _nothing_beside() -> tuple[Indices, Array, Array]:
-    return np.zeros(0, dtype=np.intp), np.zeros(0), np.zeros(0)
+    groups = tuple(group.starting(start) for group in found.groups)
+    return Linkage(cluster, groups, found, np.array(own, dtype=np.intp))
 
 
 def _train(model: Model, cluster: Cluster, q: Array) -> Polytope:

@@ -365,7 +365,7 @@ def states(
     """Random configurations within the limits, standard normal velocities and accelerations."""
     rng = np.random.default_rng(seed)
     draws = track("random states", range(samples), samples, progress)
-    q = np.array([model.random_configuration(rng) for _ in draws])
+    q = np.array([model.random_configuration(rng, base_pose="random") for _ in draws])
     v, a = rng.standard_normal((2, samples, model.nv))
     return q, v, a
 
@@ -587,7 +587,7 @@ def soft_constraint_errors(
     rng = np.random.default_rng(seed)
     errors = []
     for _ in range(samples):
-        q = model.random_configuration(rng)
+        q = model.random_configuration(rng, base_pose="random")
         v, tau = rng.standard_normal((2, model.nv))
         a = dynamics.aba(model, q, v, tau, backend="numpy")
         data.qpos[:], data.qvel[:], exact, data.qfrc_applied[:] = model.to_order(

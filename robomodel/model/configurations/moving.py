@@ -37,6 +37,7 @@ from robomodel.model.configurations.following import (
     widest,
 )
 from robomodel.model.configurations.functions import CLOSED_EVERY
+from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import (
     Cluster,
     columns_of,
@@ -165,6 +166,8 @@ def solve(
 ) -> Array:
     """The configuration with these joint positions, near the guess."""
     check_one_configuration(guess, "guess")
+    if base_pose is None and (known := _known(model, positions, guess)) is not None:
+        return known
     named = _named_positions(model, positions, base_pose)
     q = guess.copy()
     for cluster in model.clusters:
@@ -181,6 +184,65 @@ def solve(
             q[cluster.q] = led[cluster.q]
     failures = Failures(np.zeros((), dtype=bool))
     return failures.result(normalized(model, q, failures), whole=True)
+
+
+@dataclass(frozen=True, eq=False)
+class _Places:
+    """Where joints of one freedom are: by name in the positions of all joints, and in q.
+
+    ``held``: the place in q of each that q holds, ``of`` its place among all positions.
+    """
+
+    joints: dict[str, int]
+    held: NDArray[np.intp]
+    of: NDArray[np.intp]
+
+
+@cached_on_model
+def _places(model: Model) -> _Places:
+    joints = {
+        joint.name: node.q
+        for joint, node in zip(model.joints, model.nodes, strict=True)
+        if joint.nq == 1
+    }
+    held, of = [], []
+    for cluster in model.clusters:
+        for body, part, _ in joint_slices(model, cluster):
+            if model.nodes[body].joint.nq == 1:
+                held.append(cluster.q.start + part.start)
+                of.append(model.nodes[body].q)
+    return _Places(joints, np.array(held, dtype=np.intp), np.array(of, dtype=np.intp))
+
+
+def _known(
+    model: Model, positions: Mapping[str, float | Sequence[float]], guess: Array
+) -> Array | None:
+    """The configuration where all joints of one freedom that q holds have numbers that agree.
+
+    None where some have not, where loops are open then, and for all that is to be refused.
+    """
+    places = _places(model)
+    if len(positions) < len(places.held):
+        return None
+    given = np.full(model.n_joint_positions, np.nan)
+    for name, value in positions.items():
+        at = places.joints.get(name)
+        number = isinstance(value, float | int) or (
+            isinstance(value, np.ndarray) and not value.ndim and value.dtype.kind in "fiu"
+        )
+        if at is None or not number:
+            return None
+        given[at] = value
+    q = guess.copy()
+    q[places.held] = given[places.of]
+    if np.isnan(q).any():
+        return None
+    found = functions.joint_positions(model)(q)
+    off = np.abs(found - given)  # of joints that are not named not a number
+    if np.any(off > SAME * np.maximum(1.0, np.abs(given))):
+        return None
+    closed: bool = functions.check(model, moving=False)(q)[0] <= CLOSED
+    return q if closed else None
 
 
 def _named_positions(

@@ -243,7 +243,7 @@ def order_error(
     """
     run = run or forward_dynamics(model, order).kernel()
     rng = np.random.default_rng(1)
-    q = np.array([model.random_configuration(rng) for _ in range(CHECKED)])
+    q = np.array([model.random_configuration(rng, base_pose="random") for _ in range(CHECKED)])
     v, tau = rng.normal(size=(2, CHECKED, model.nv))
     with np.errstate(all="ignore"):
         worst = float(np.max(order_backward_error(model, q, v, tau, run(q, v, tau)), initial=0.0))

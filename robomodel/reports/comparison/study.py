@@ -661,7 +661,9 @@ class _Torques:
         rng = np.random.default_rng(0)
         self.description = model.description
         try:
-            self.q = np.array([model.random_configuration(rng) for _ in range(SAMPLES)])
+            self.q = np.array(
+                [model.random_configuration(rng, base_pose="random") for _ in range(SAMPLES)]
+            )
         except ValueError:  # nowhere closed within the limits
             self.q = np.tile(model.neutral(), (SAMPLES, 1))
         self.v, self.a = rng.normal(size=(2, SAMPLES, model.nv))

@@ -11,12 +11,13 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from robomodel.arrays import Array
-from robomodel.mobility.exploration import column_ranges, conditioning, random_positions
+from robomodel.mobility.exploration import conditioning
 from robomodel.model.elements import Cluster, units_of
 from robomodel.model.model import Model
 from robomodel.model.spins import find_spins
 from robomodel.reach.curves import ClusterMotion, Curve, curves, full_rank_rows
 from robomodel.reach.ranges import joint_range
+from robomodel.reach.reachable import reachable
 from robomodel.reports.document import picked, plain
 from robomodel.reports.drawings import Sketch, sketch
 from robomodel.tolerances import OPEN, SAME
@@ -128,11 +129,8 @@ def study(model: Model, cluster: Cluster, rotors: Turned) -> LinkageStudy:
     motion = ClusterMotion.of(model, cluster)
     start = np.array(cluster.start)
     rng = np.random.default_rng(SEED)
-    ranges = column_ranges(motion.columns, motion.geometry.scale)
-    guesses = random_positions(motion.geometry, ranges, rng, SWEPT_SAMPLES)
-    samples, closed = motion.close(_geared(cluster, guesses, rotors))
-    samples = samples[closed & motion.within(samples)]
-    samples = np.concatenate([start[None], samples])
+    drawn = reachable(model).draw(rng, SWEPT_SAMPLES, only=[cluster], regular=False)
+    samples = np.concatenate([start[None], drawn[:, cluster.q]])
     starts = [start]
     side = _sides(motion, samples)
     leading = _Leading(motion, rotors)
