@@ -656,3 +656,25 @@ def test_motors_follow_the_ratios_of_their_gears() -> None:
     some = np.isfinite(both[0])
     expected = (both[0][some] - both[1][some]) / (2e-5 * ratios[name] / 1.1)
     close(found[some, 0], expected, 1e-6, least=1.0)
+
+
+def test_values_that_do_not_fit_are_named() -> None:
+    """Shapes beside those of states, and numbers that are not finite."""
+    model = rm.robots.load("four_bar")
+    q, zero, tau = np.tile(model.neutral(), (4, 1)), np.zeros((4, 1)), np.zeros((3, 1))
+    calls = {
+        "crba": lambda given: rm.crba(model, q, parameters=given),
+        "checked": lambda given: rm.crba(model, q, parameters=given, check=True),
+        "close": lambda given: model.close(q, parameters=given),
+        "rollout": lambda given: rm.rollout(model, q, zero, tau, 1e-3, parameters=given),
+        "many": lambda given: rm.Simulation(model, 4, parameters=given),
+        "simulate": lambda given: rm.simulate(model, q[0], duration=0.01, parameters=given),
+    }
+    for call in calls.values():
+        with pytest.raises(ValueError, match=r"'link2\.mass'.*\(3,\)|\(3,\) of 'link2\.mass'"):
+            call({"link2.mass": np.ones(3)})
+        for wrong in (np.nan, np.inf):
+            with pytest.raises(ValueError, match=r"'link2\.mass' is (nan|inf), which"):
+                call({"link2.mass": wrong})
+        with pytest.raises(ValueError, match=r"not finite|one number"):
+            call({"link2.mass": [1.0, np.nan, 1.0, 1.0]})

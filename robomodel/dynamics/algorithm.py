@@ -67,6 +67,7 @@ from robomodel.model.parameters import (
     ParametersLike,
     as_parameters,
     as_values,
+    batch_with,
     count,
     parameterized,
     warn_of_rows,
@@ -593,7 +594,7 @@ def check_arguments(
     if parameters:
         names, p = as_values(model, by_name(parameters, "parameters"))
         arrays = {name: np.asarray(x, dtype=float) for name, x in arguments.items()}
-        batch = common_batch(**arrays, parameters=p)
+        batch = batch_with(names, p, **arrays)
         rows = {name: np.broadcast_to(x, (*batch, x.shape[-1])) for name, x in arrays.items()}
         p = np.broadcast_to(p, (*batch, len(names)))
         for n in np.ndindex(batch):
@@ -727,14 +728,13 @@ def _run_by_parameters(
         name: as_array(value, size, name, ARGUMENT_AXES.get(name, str(size)))
         for (name, size), value in zip(spec.sizes(model).items(), given, strict=True)
     }
-    common_batch(**arrays)
+    batch_with(names, arrays["p"], **{name: x for name, x in arrays.items() if name != "p"})
     q = arrays["q"].reshape(-1, model.nq)
     if check:
         check_arguments(model, arguments, forces, parameters)
     elif q.size and p.size:
         first = dict(zip(names, p.reshape(-1, len(names))[0].tolist(), strict=True))
-        if np.all(np.isfinite([*first.values()])):
-            _warn_of_no_configuration(model, algorithm, q, first)
+        _warn_of_no_configuration(model, algorithm, q, first)
     function = traced_algorithm(model, spec)
     kernel = model._derived.get(key) or kernel_of(function, backend, len(arrays))
     if kernel is None:
@@ -761,7 +761,7 @@ def robot_by_robot(
     of the arguments. Rows of robots that cannot be built are not-a-number, with a RuntimeWarning.
     """
     arrays = [as_numbers(x, "arguments") for x in arguments]
-    batch = common_batch(**{str(n): x for n, x in enumerate(arrays)}, parameters=p)
+    batch = batch_with(names, p, **{str(n): x for n, x in enumerate(arrays)})
     count = math.prod(batch)
     flat = [np.broadcast_to(x, (*batch, x.shape[-1])).reshape(count, -1) for x in (*arrays, p)]
     results = [np.full((count, *shape), np.nan) for shape in shapes]

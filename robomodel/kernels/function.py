@@ -494,7 +494,7 @@ def _tell(
         return
     lost = np.zeros(batch, dtype=bool)
     for part in parts:
-        lost |= ~np.all(np.isfinite(part).reshape(*batch, -1), axis=-1)
+        lost |= ~np.isfinite(part).all(axis=tuple(range(len(batch), np.ndim(part))))
     for x in arrays if kept else ():
         lost &= np.all(np.isfinite(x), axis=-1)
     if not np.any(lost):

@@ -30,7 +30,7 @@ from robomodel.mechanism.closure import Held, ToNearest, close
 from robomodel.mechanism.constraints import LoopConstraint
 from robomodel.mechanism.couplings import eliminated
 from robomodel.mobility.analysis import blocks
-from robomodel.model.arguments import as_numbers
+from robomodel.model.arguments import as_numbers, common_batch
 from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import Frame, Node, Units, units_of
 from robomodel.model.geometry_parameters import SPRINGS, Number, described, numbers_by_name
@@ -431,11 +431,26 @@ def as_values(model: Model, parameters: Mapping[str, ArrayLike]) -> tuple[tuple[
     """Names in alphabetical order, and their values (..., p), broadcast against each other."""
     names = tuple(sorted(as_parameters(model, parameters)))
     arrays = [as_numbers(parameters[name], f"'{name}'") for name in names]
+    for name, array in zip(names, arrays, strict=True):
+        if not np.isfinite(array).all():
+            wrong = array[~np.isfinite(array)].flat[0]
+            raise ValueError(f"'{name}' is {wrong:g}, which is not finite")
     try:
         return names, np.stack(np.broadcast_arrays(*arrays), axis=-1) if names else np.zeros(0)
     except ValueError:
         shapes = ", ".join(f"'{n}' {x.shape}" for n, x in zip(names, arrays, strict=True))
         raise ValueError(f"parameters do not broadcast: {shapes}") from None
+
+
+def batch_with(names: Sequence[str], p: Array, **arrays: Array) -> tuple[int, ...]:
+    """The batch axes of arguments and of values (..., p) of parameters, which an error names."""
+    try:
+        return common_batch(**arrays, parameters=p)
+    except ValueError:
+        shapes = "".join(f"{name} {x.shape}, " for name, x in arrays.items())
+        raise ValueError(
+            f"batch axes do not broadcast: {shapes}parameters {few(names)} {p.shape[:-1]}"
+        ) from None
 
 
 def warn_of_rows(results: Any, arguments: Sequence[Array]) -> None:

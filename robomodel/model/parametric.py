@@ -14,12 +14,18 @@ from robomodel.errors import DescriptionError, warn
 from robomodel.kernels.cache import canonical
 from robomodel.kernels.function import TracedFunction
 from robomodel.mechanism import closure as newton
-from robomodel.model.arguments import by_name, common_batch
+from robomodel.model.arguments import by_name
 from robomodel.model.configurations import functions
 from robomodel.model.configurations.closing import normalized
 from robomodel.model.configurations.following import is_closed
 from robomodel.model.derived import LARGE, cache_key
-from robomodel.model.parameters import PARAMETERS, ParametersLike, as_values, parameterized
+from robomodel.model.parameters import (
+    PARAMETERS,
+    ParametersLike,
+    as_values,
+    batch_with,
+    parameterized,
+)
 from robomodel.scalars import Scalar, Vector, stack, unstack
 from robomodel.tolerances import CLOSED
 
@@ -65,7 +71,7 @@ def close(model: Model, q: Array, parameters: ParametersLike) -> Array:
     Configurations that cannot be closed are not-a-number, with a RuntimeWarning.
     """
     names, p = as_values(model, by_name(parameters, "parameters"))
-    batch = common_batch(q=q, parameters=p)
+    batch = batch_with(names, p, q=q)
     q, p = (np.broadcast_to(x, (*batch, x.shape[-1])) for x in (q, p))
     closed, gap = parametric(functions.held, model, names, functions.CLOSE_STEPS)(q, p)
     closed, gap = closed.reshape(-1, model.nq), np.reshape(gap, -1)

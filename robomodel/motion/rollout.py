@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robomodel.arrays import Array
-from robomodel.errors import as_flag, warn
+from robomodel.errors import as_flag, few, warn
 from robomodel.kernels.threads import TILE, share
 from robomodel.model.arguments import as_array
 from robomodel.model.model import Model
@@ -189,7 +189,7 @@ def rollout(
     except ValueError:
         raise ValueError(
             f"batch axes do not broadcast: q {at.shape}, v {speed.shape}, tau {force.shape}"
-            + (f", parameters {p.shape[:-1]}" if names else "")
+            + (f", parameters {few(names)} {p.shape[:-1]}" if names else "")
         ) from None
     nq, nv, times = model.nq, model.nv, force.shape[-2]
     one = setup.fixed_step(

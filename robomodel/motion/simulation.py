@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from robomodel.arrays import Array
 from robomodel.dynamics import actuator_positions, actuator_velocities, frame_pose, frame_velocity
 from robomodel.dynamics.contact.points import UNSOLVED
-from robomodel.errors import no_model, warn
+from robomodel.errors import few, no_model, warn
 from robomodel.model.arguments import as_array
 from robomodel.model.model import Model
 from robomodel.model.parameters import of_geometry
@@ -138,7 +138,7 @@ class Simulation:
         if p.shape[:-1] not in ((), (n,)):
             raise ValueError(
                 f"parameters are numbers, or arrays ({n},) of one for each robot, got shape "
-                f"{p.shape[:-1]}"
+                f"{p.shape[:-1]} of {few(names)}"
             )
         setup = MotionSetup.of(model, KERNELS, given, parameters=names)
         batched = BatchSetup.of(given)

@@ -19,12 +19,13 @@ from robomodel.dynamics.algorithm import (
 )
 from robomodel.dynamics.sensitivity import OF_CONFIGURATIONS, of_algorithm, of_configuration
 from robomodel.errors import did_you_mean
-from robomodel.model.arguments import as_array, by_name, common_batch
+from robomodel.model.arguments import as_array, by_name
 from robomodel.model.model import Model
 from robomodel.model.parameters import (
     PARAMETERS,
     as_parameters,
     as_values,
+    batch_with,
     warn_of_rows,
 )
 from robomodel.model.parameters import parameters as listed
@@ -97,7 +98,7 @@ def sensitivity(
         name: as_array(x, size, name, str(size))
         for (name, size), x in zip(sizes.items(), values, strict=True)
     }
-    common_batch(**arrays, parameters=p)
+    batch_with(used, p, **arrays)
     kernel = kernel_of(program, backend, len(arrays) + 1)
     run = program.on_arrays if kernel is None else kernel
     with np.errstate(all="ignore"):
