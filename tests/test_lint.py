@@ -108,6 +108,18 @@ def test_worlds_models_and_links(repository):
     assert names(repository, "worlds") == ["worlds/w.sdf"]
 
 
+def test_layers_of_usd(repository):
+    """A stage that has a robot's layer stands for it; a mesh alone is no robot."""
+    pytest.importorskip("pxr")
+    folder = repository / "usd"
+    folder.mkdir()
+    rm.write_usd(rm.robots.load("four_bar"), str(folder / "physics.usda"))
+    assert names(repository, "usd") == ["usd/physics.usda"]
+    (folder / "mesh.usda").write_text('#usda 1.0\ndef Mesh "m" {}\n')
+    (folder / "top.usda").write_text("#usda 1.0\n(\n subLayers = [@./physics.usda@]\n)\n")
+    assert names(repository, "usd") == ["usd/top.usda"]
+
+
 def test_files_that_are_no_robots(repository):
     """A mesh, an empty file, a template, a binary: none is looked at; an empty URDF is a fault."""
     for place, data in (
@@ -124,6 +136,14 @@ def test_files_that_are_no_robots(repository):
 
 
 # ---- findings ------------------------------------------------------------------------------------
+
+
+def test_attributes_for_other_readers_are_no_findings(repository):
+    path = repository / GRIPPER
+    path.write_text(
+        lint_repository.GRIPPER.replace('type="fixed"', 'type="fixed" dont_collapse="true"')
+    )
+    assert len(report_of(repository, "gripper").findings) == 3
 
 
 def test_findings_and_their_order(repository):

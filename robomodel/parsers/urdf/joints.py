@@ -171,7 +171,7 @@ _JOINT_PARTS = words(
     "motor"
 )
 _JOINT_IRRELEVANT = frozenset(("calibration", "safety_controller", "gazebo", "sensor"))
-_JOINT = frozenset(("name", "type", "independent"))
+_JOINT = frozenset(("name", "type", "independent", "dont_collapse"))  # the last is Isaac Gym's
 _PLACE = ("parent", "child", "origin", "axis", "pitch")
 _SPRUNG = ONE_DOF | {"spherical"}
 
