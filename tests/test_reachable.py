@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -188,13 +189,14 @@ def test_balls_and_bases() -> None:
 
 
 SAMPLERS = {
-    "cli/identification.py", "cli/states.py", "control/search.py", "dynamics/actuators/maps.py",
-    "estimation/planning.py", "identification/base.py", "instants/compiled.py",
+    "cli/identification.py", "cli/states.py", "control/inverse_kinematics.py",
+    "dynamics/actuators/maps.py", "estimation/planning.py", "identification/base.py",
+    "instants/compiled.py",
     "instants/equations.py", "interop/crocoddyl.py", "papers/elimination_orders/forward.py",
     "reports/approximation.py", "reports/comparison/study.py", "reports/validation/context.py",
     "reports/validation/linkage.py", "views/extension.py", "views/viewer.py",
 }  # fmt: skip
-CLOSED_ANYWHERE = {"mobility/exploration.py", "reach/drawing.py"}
+CLOSED_ANYWHERE = {"control/inverse_kinematics.py", "mobility/exploration.py", "reach/drawing.py"}
 
 
 def test_samplers_draw_what_is_reachable() -> None:
@@ -286,3 +288,29 @@ def test_draws_are_uniform_by_volume() -> None:
     got = np.histogram2d(q[:, 0], q[:, 2], **grid)[0]
     off = got / got.sum() / (want / want.sum()) - 1.0
     assert np.sqrt(np.mean(off**2)) < 0.08
+
+
+# ---- inverse kinematics --------------------------------------------------------------------------
+
+
+def test_inverse_kinematics_stays_on_the_assembly_mode_of_its_guess() -> None:
+    """Points of a crank-rocker's circuits, from either: reached, or the nearest, which is told."""
+    model = rm.load(four_bar(marks=(True, False, False)))
+    tip, rng = ("coupler", (0.5, 0.3, 0.0)), np.random.default_rng(3)
+    guesses = np.array([model.neutral(), crossed(model)])
+    reaches = [from_configuration(model, guess) for guess in guesses]
+    dense = [rm.frame_pose(model, each.draw(rng, 4000), tip)[:, :3, 3] for each in reaches]
+    for mine, guess in enumerate(guesses):
+        for theirs, reach in enumerate(reaches):
+            for goal in rm.frame_pose(model, reach.draw(rng, 4), tip)[:, :3, 3]:
+                with warnings.catch_warnings(record=True) as caught:
+                    warnings.simplefilter("always")
+                    q = rm.inverse_kinematics(model, {tip: goal}, guess=guess)
+                assert elbow(model, q) == elbow(model, guess)
+                off = float(np.linalg.norm(rm.frame_pose(model, q, tip)[:3, 3] - goal))
+                nearest = float(np.min(np.linalg.norm(dense[mine] - goal, axis=1)))
+                assert off <= nearest + 1e-6
+                if mine == theirs:
+                    assert off < 1e-9
+                elif nearest > 0.05:
+                    assert "another assembly mode of 'crank'" in str(caught[0].message)

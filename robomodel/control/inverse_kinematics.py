@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robomodel.arrays import Array
+from robomodel.arrays import Array, Indices
 from robomodel.control import quadratic
 from robomodel.control.controller import MISFIT, UNDETERMINED, Controller
 from robomodel.control.limits import AccelerationLimit, LimitLike, as_limits, limits_of
@@ -19,22 +19,24 @@ from robomodel.control.programme import (
     ik_program,
 )
 from robomodel.control.quadratic import IncompatibleBoundsError, InfeasibleError
-from robomodel.control.search import Search, bases_of, closed, retracted, retraction, start_again
+from robomodel.control.search import Search, bases_of, closed, retracted, retraction
 from robomodel.control.tasks import FrameTask, JointTask, PointTask, Task
 from robomodel.dynamics.kinematics.frames import FrameLike
-from robomodel.errors import as_real, warn
+from robomodel.errors import as_real, few, warn
 from robomodel.kernels.function import TracedFunction
 from robomodel.model.arguments import as_array, as_numbers, check_one_configuration, common_batch
 from robomodel.model.configurations.states import check_finite
 from robomodel.model.derived import cached_on_model
 from robomodel.model.model import Model
 from robomodel.motion import tangent
+from robomodel.reach.reachable import Branches, Reachable, from_configuration, reachable
 from robomodel.tolerances import EXACTLY_CLOSED, NOTHING
 
 KINDS = ("position", "velocity")
 LIMIT_SHARE = 0.5  # of the way to a position limit that a step may go, as in pink
 HALVINGS = 6  # of a step that loops cannot follow
-RESTARTS = 6  # from random configurations, of a search that does not reach its targets
+RESTARTS = 6  # of a search that does not reach its targets
+DRAWN = 48  # reachable configurations, of which searches begin again at the nearest by their tasks
 
 
 class InverseKinematics(Controller):
@@ -185,20 +187,20 @@ class InverseKinematics(Controller):
 
         Gains and the tasks' damping have no effect. A :class:`PostureTask` beside other tasks
         chooses among configurations that reach the others' targets. If a search from q fails,
-        others start from random configurations with q's floating base; the result may then be on
-        another branch of the loops.
+        others start from reachable configurations with q's floating base, the nearest by the
+        tasks first. Linkages stay on the assembly mode of q: what is returned is reachable from it.
 
         Args:
             q: Start of the search (..., nq).
             targets: As in a call.
             tolerance: Largest component of errors [m, rad] of a target that counts as reached.
             iterations: Most iterations of a search.
-            restarts: Most searches from random configurations.
+            restarts: Most searches from other configurations.
 
         Returns:
             q: Configurations (..., nq). Where targets are not reached the nearest by the tasks'
-                costs, with a RuntimeWarning that tells the errors and the limits that are met
-                there.
+                costs, with a RuntimeWarning that tells the errors, the limits that are met there,
+                and whether another assembly mode would reach them.
 
         Raises:
             ClosureError: The loops of q cannot be closed.
@@ -212,25 +214,88 @@ class InverseKinematics(Controller):
         at = np.broadcast_to(at, (*batch, model.nq)).reshape(-1, model.nq)
         numbers = np.broadcast_to(numbers, (*batch, self._tasks.size))
         numbers = numbers.reshape(-1, self._tasks.size)
-        search = self._search(numbers, closed(model, at))
+        start = closed(model, at)
+        search = self._search(numbers, start)
         search.finish(iterations, tolerance)
-        rng = np.random.default_rng(0)
-        for _ in range(restarts):
-            rows = np.flatnonzero(~search.reached)
-            if not len(rows):
-                break
-            start = np.array([start_again(model, rng, at[row]) for row in rows])
-            again = self._search(numbers[rows], start)
-            again.finish(iterations, tolerance)
-            search.replace(rows, again)
+        elsewhere: dict[int, list[str]] = {}
+        if restarts and not search.reached.all():
+            for rows, reach in _components(model, start, np.flatnonzero(~search.reached)):
+                self._restart(search, rows, reach, iterations, tolerance, restarts)
+                elsewhere |= self._in_other_modes(
+                    search, rows, reach, iterations, tolerance, restarts
+                )
         if not search.reached.all():
-            self._warn_of(search, tolerance)
+            self._warn_of(search, tolerance, elsewhere)
         return search.q.reshape(*batch, model.nq)
 
-    def _search(self, targets: Array, q: Array) -> Search:
-        return Search(self.model, self._positions, self._solver, self._tasks.weights, targets, q)
+    def _restart(
+        self,
+        search: Search,
+        rows: Indices,
+        reach: Reachable,
+        iterations: int,
+        tolerance: float,
+        restarts: int,
+    ) -> None:
+        """Searches of rows from reachable configurations, the nearest by their tasks first."""
+        drawn = reach.draw(np.random.default_rng(0), DRAWN)
+        for row in rows:
+            for start in self._nearest(search, row, drawn)[:restarts]:
+                again = self._search(search.targets[[row]], start[None])
+                again.finish(iterations, tolerance)
+                search.replace(np.array([row]), again)
+                if search.reached[row]:
+                    break
 
-    def _warn_of(self, search: Search, tolerance: float) -> None:
+    def _in_other_modes(
+        self,
+        search: Search,
+        rows: Indices,
+        reach: Reachable,
+        iterations: int,
+        tolerance: float,
+        restarts: int,
+    ) -> dict[int, list[str]]:
+        """For rows the linkages of which another assembly mode reaches the targets.
+
+        Where a path leads there after all, the row is taken there.
+        """
+        result: dict[int, list[str]] = {}
+        model, rng = self.model, np.random.default_rng(0)
+        if not any(cluster.implicit for cluster in model.clusters):
+            return result
+        drawn = [model.random_configuration(rng, branch="any") for _ in range(DRAWN)]
+        for row in rows[~search.reached[rows]]:
+            starts = self._nearest(search, row, np.array(drawn))[:restarts]
+            targets = np.tile(search.targets[row], (restarts, 1))
+            again = self._search(targets, starts, free=True)
+            again.finish(iterations, tolerance)
+            for n in np.flatnonzero(again.reached):
+                names = reach.elsewhere(again.q[n])
+                if not names:
+                    search.replace(np.array([row]), again.only(int(n)))
+                    result.pop(int(row), None)
+                    break
+                result.setdefault(int(row), names)
+        return result
+
+    def _nearest(self, search: Search, row: int, q: Array) -> Array:
+        """Configurations (n, nq) with a row's floating base, the nearest by its tasks first."""
+        q = q.copy()
+        if self.model.floating_base:
+            q[:, :7] = search.q[row, :7]
+        there = self._search(np.tile(search.targets[row], (len(q), 1)), q, free=True)
+        return np.asarray(q[np.argsort(there.here(), kind="stable")])
+
+    def _search(self, targets: Array, q: Array, *, free: bool = False) -> Search:
+        """A search from closed q (n, nq), on their assembly modes unless it is ``free``."""
+        branches = None if free or not tangent.numbers(self.model) else Branches(self.model, q)
+        weights = self._tasks.weights
+        return Search(self.model, self._positions, self._solver, weights, targets, q, branches)
+
+    def _warn_of(
+        self, search: Search, tolerance: float, elsewhere: Mapping[int, Sequence[str]]
+    ) -> None:
         row = int(np.flatnonzero(~search.reached)[0])
         errors = search.errors_of(row)
         first, off = 0, []
@@ -244,6 +309,10 @@ class InverseKinematics(Controller):
         which = f"{count} of {of} states do not reach their targets; the first" if of > 1 else "it"
         missed = f"misses {', '.join(off)} (m, rad)" if off else "is beyond limits"
         where = f"; there, the {', the '.join(met)}" if met else ""
+        if names := elsewhere.get(row):
+            where += (
+                f"; another assembly mode of {few(names)} reaches it, to which no path was found"
+            )
         warn(
             RuntimeWarning(
                 f"inverse kinematics of '{self.model.name}' returns the nearest: {which} "
@@ -373,11 +442,13 @@ def inverse_kinematics(
         model: The robot.
         targets: A link's name, or (link, offset), → its pose (..., 4, 4) or the position (..., 3)
             of its origin in the world; a joint's name → its position, a number.
-        guess: Start of the search (..., nq), :meth:`Model.neutral` by default.
+        guess: Start of the search (..., nq), :meth:`Model.neutral` by default. Its loops are closed
+            first; the result is on its assembly mode.
 
     Returns:
-        q: Configuration (..., nq), loops closed. Where targets are out of reach the nearest, with
-            a RuntimeWarning that tells the errors and the limits that are met there.
+        q: Configuration (..., nq), loops closed, reachable from the guess. Where targets are out of
+            reach the nearest, with a RuntimeWarning that tells the errors, the limits that are met
+            there, and whether another assembly mode would reach them.
 
     Raises:
         UnknownNameError: A link or a joint that is not known.
@@ -415,6 +486,20 @@ def inverse_kinematics(
     if not np.isfinite(start).all():
         raise ValueError("guess is not finite")
     return _controller(model, tuple(tasks)).solve(start, numbers)
+
+
+def _components(model: Model, q: Array, rows: Indices) -> Iterator[tuple[Indices, Reachable]]:
+    """Rows of closed q (n, nq) that are on one component, and what is reachable there."""
+    reach, left = reachable(model), rows
+    while len(left):
+        mine = reach.connected(q[left])
+        if reach is not reachable(model):
+            mine[0] = True
+        if mine.any():
+            yield left[mine], reach
+        left = left[~mine]
+        if len(left):
+            reach = from_configuration(model, q[left[0]])
 
 
 @cached_on_model

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from robomodel.arrays import Array, Indices
+from robomodel.arrays import Array, Indices, Mask
 from robomodel.control.programme import ProgrammeLayout, ProgrammeResults, ik_program
 from robomodel.control.quadratic import QuadraticProgram, Solver
 from robomodel.control.tasks import PostureTask
@@ -22,6 +22,7 @@ from robomodel.model.configurations.closing import left_open, settled
 from robomodel.model.derived import traced
 from robomodel.model.model import Model
 from robomodel.motion import tangent
+from robomodel.reach.reachable import Branches
 from robomodel.scalars import Scalar, Vector
 from robomodel.tolerances import CONVERGED, EXACTLY_CLOSED, NOTHING, ROUNDING, WITHIN
 
@@ -88,6 +89,7 @@ class Search:
     Attributes:
         q: Configurations (n, nq).
         merit: Weighted squares of errors, plus the price of violated hard tasks and limits (n,).
+        branches: What tells steps that leave an assembly mode, which are not taken; None takes all.
         reached: Whether targets are reached (n,), without those of postures beside other tasks.
     """
 
@@ -97,6 +99,7 @@ class Search:
     weights: Array
     targets: Array
     q: Array
+    branches: Branches | None = None
 
     def __post_init__(self) -> None:
         self.function = ik_program(self.model, self.layout)
@@ -131,6 +134,31 @@ class Search:
         self.merit[rows[better]] = other.merit[better]
         self.reached[rows[better]] = other.reached[better]
         self.bases[rows[better]] = other.bases[better]
+        if self.branches is not None:
+            self.branches.put(rows[better], other.q[better])
+
+    def _staying(self, rows: Indices, q: Array, fine: Mask) -> Mask:
+        """Which fine steps of rows to q stay on their assembly mode."""
+        if self.branches is None:
+            return fine
+        some = np.flatnonzero(fine)
+        if len(some):
+            fine = fine.copy()
+            fine[some] = self.branches.follow(rows[some], q[some])
+        return fine
+
+    def here(self) -> Array:
+        """The merit of all rows where they are (n,)."""
+        costs, rows = self._costs(postures=False), np.arange(len(self.q))
+        weights = self._weights(costs)
+        results = self._evaluate(rows, self.q, self.bases, weights, np.ones(len(rows)))
+        return self._merit(results, costs, 0.0)[0]
+
+    def only(self, row: int) -> Search:
+        """The search of one row alone, as it stands."""
+        one = replace(self, targets=self.targets[[row]], q=self.q[[row]])
+        one.merit, one.reached = self.merit[[row]], self.reached[[row]]
+        return one
 
     def _run(self, iterations: int, tolerance: float, costs: Array) -> None:
         weights = self._weights(costs)
@@ -151,6 +179,7 @@ class Search:
             before, after = (self._merit(x, costs, price)[0] for x in (results, trial))
             better = (after < before) & (gap <= EXACTLY_CLOSED**2)
             better &= ~self.reached[active]
+            better = self._staying(active, following, better)
             self.q[active[better]] = following[better]
             self.bases[active[better]] = turned[better]
             share[active] = np.maximum(share[active] * np.where(better, 0.2, 6.0), LEAST_DAMPING)
@@ -177,6 +206,7 @@ class Search:
             following, gap, after = retracted(self.model, self.q[rows], step, self.bases[rows])
             trial = self._evaluate(rows, following, after, weights, np.ones(1))
             less = (self._merit(trial, costs, 0.0)[1] < fault) & (gap <= EXACTLY_CLOSED**2)
+            less = self._staying(rows, following, less)
             self.q[rows[less]], self.bases[rows[less]] = following[less], after[less]
             self._judge(rows[less], trial[less], costs, tolerance)
 
@@ -284,11 +314,3 @@ class Search:
                 end = quantity.upper if high < -low else quantity.lower
                 words.append(f"{quantity.label} at {end:.4g}")
         return words
-
-
-def start_again(model: Model, rng: np.random.Generator, q: Array) -> Array:
-    """A random configuration with q's floating base."""
-    result = model.random_configuration(rng)
-    if model.floating_base:
-        result[:7] = q[:7]
-    return result

@@ -200,12 +200,22 @@ class Continuation:
         if open_.any():
             q[open_] = p.q[open_]
             k[open_] = self.mechanism.step(q[open_], 0.0 * way[open_])[2]
+        there, ends = self._judged(p, way, q, k)
+        return there, np.where(open_, Ends.OPEN, ends)
+
+    def led(self, p: Points, q: Array) -> tuple[Points, Array]:
+        """Closed configurations q (n, nq) as ends of strides from p, wherever they come from."""
+        k = self.mechanism.step(q, np.zeros((len(q), self.columns)))[2]
+        away = self.mechanism.away(p.q, q)[:, :, None]
+        return self._judged(p, (p.n @ (np.swapaxes(p.n, 1, 2) @ away))[:, :, 0], q, k)
+
+    def _judged(self, p: Points, way: Array, q: Array, k: Array) -> tuple[Points, Array]:
+        """The points at q with Jacobians k, and whether strides from p along ``way`` end there."""
         there, cosine = self.transported(self.point(q, k), p.n)
         moved = self.mechanism.away(p.q, q)
         off, length = np.linalg.norm(moved - way, axis=1), np.linalg.norm(way, axis=1)
         ends = np.where(cosine < TURNED, Ends.TURNED, Ends.FINE)
         ends = np.where(off > NEAR * length + WITHIN, Ends.FAR, ends)
-        ends = np.where(open_, Ends.OPEN, ends)
         flipped = np.flatnonzero((ends == Ends.FINE) & (self._orientation(p, k) <= 0.0))
         if len(flipped):
             crosses = self._crosses(p[flipped], there[flipped], moved[flipped])

@@ -27,6 +27,7 @@ import numpy as np
 from robomodel.arrays import Array, Indices, Mask
 from robomodel.errors import UnknownNameError, check_names, few
 from robomodel.mechanism.constraints import LinearConstraint
+from robomodel.mechanism.continuation import Ends
 from robomodel.mobility.exploration import column_ranges
 from robomodel.model.configurations.following import integrate_open
 from robomodel.model.derived import cached_on_model
@@ -242,6 +243,19 @@ class Reachable:
             inside[rows] = closed
         return inside
 
+    def connected(self, q: Array) -> Mask:
+        """Which closed configurations (n, nq) have linkages to which paths lead, limits aside."""
+        return np.array([not self.elsewhere(x) for x in q], dtype=bool)
+
+    def elsewhere(self, q: Array) -> list[str]:
+        """The names of linkages that no path leads to where a closed q (nq,) has them."""
+        names = []
+        for linkage in self.linkages:
+            at = linkage.positions(q[None, linkage.cluster.q])
+            if not all(group.contains(at)[0] for group in linkage.groups):
+                names.append(linkage.cluster.name)
+        return names
+
     # ---- sheets
 
     def on_sheet(self, joints: Sequence[str], *, uniform: bool = True) -> Reachable:
@@ -284,6 +298,36 @@ def _check_sheet(linkage: Linkage, rows: Sequence[Array], joints: Sequence[str])
                 f"{few(names)} cannot tell where {few(of)} are: {moving} joint"
                 f"{'' if moving == 1 else 's'} must, and {rank} of these move independently"
             )
+
+
+class Branches:
+    """Where rows of configurations (n, nq) are, to tell steps that leave their assembly mode."""
+
+    def __init__(self, model: Model, q: Array) -> None:
+        self._groups = [
+            (linkage.cluster.q, group)
+            for linkage in reachable(model).linkages
+            for group in linkage.groups
+            if linkage.cluster.implicit and group.freedoms
+        ]
+        self._points = [group.along.at(q[:, part]) for part, group in self._groups]
+
+    def follow(self, rows: Indices, q: Array) -> Mask:
+        """Which of these rows follow to closed q (m, nq), by steps that leave no assembly mode."""
+        fine, ahead = np.ones(len(rows), dtype=bool), []
+        for (part, group), points in zip(self._groups, self._points, strict=True):
+            there, ends = group.along.led(points[rows], q[:, part])
+            ahead.append(there)
+            fine &= ends == Ends.FINE
+        on = np.flatnonzero(fine)
+        for n, there in enumerate(ahead):
+            self._points[n] = self._points[n].put(rows[on], there[on])
+        return fine
+
+    def put(self, rows: Indices, q: Array) -> None:
+        """These rows are at q (m, nq) now."""
+        for n, (part, group) in enumerate(self._groups):
+            self._points[n] = self._points[n].put(rows, group.along.at(q[:, part]))
 
 
 def random_poses(rng: Generator, count: int) -> Array:
