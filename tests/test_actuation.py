@@ -481,11 +481,12 @@ def test_a_joint_that_mimics_another_zero_times_is_no_rotor() -> None:
     (actuator,) = model.actuators
     assert (actuator.joint, actuator.effort_limit) == ("a", 7.0)
     assert model.joint_positions([0.5]) == {"a": 0.5, "b": 0.3}
-    study = rm.actuation(model)
+    study = rm.actuation(model, ["a", "b"])
     assert [(each.joint, each.limits.lower, each.limits.upper) for each in study.joints] == [
         ("a", -1.0, 1.0),
         ("b", 0.3, 0.3),
     ]
+    assert [each.joint for each in rm.actuation(model).joints] == ["a"]
 
 
 def test_couplings_without_rotors_are_no_rotors() -> None:

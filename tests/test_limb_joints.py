@@ -24,7 +24,9 @@ def test_a_knee_and_not_its_crank(name: str, joints: tuple[str, ...]) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["parallel_ankle", "tello", "mini_cheetah"])
+@pytest.mark.parametrize("name", ["parallel_ankle", "planar_leg_linkage"])
 def test_the_open_tree_has_them(name: str) -> None:
+    """Beside them it has only joints of its own, which stand for rotors."""
     model = rm.robots.load(name)
-    assert rm.limb_joints(model) == rm.approximate_tree(model).joint_names
+    tree = rm.approximate_tree(model).joint_names
+    assert sorted(set(tree) & set(model.joint_names)) == sorted(rm.limb_joints(model))

@@ -232,6 +232,7 @@ def actuation(
             help="A joint that moves the foot, one or two of them. [default: the last two]",
         ),
     ] = None,
+    rows: str | None = None,
     plots: Path | None = None,
     suffix: Annotated[
         Literal["png", "svg", "pdf", "csv"], typer.Option("--format", help="Of these files.")
@@ -240,15 +241,18 @@ def actuation(
     """Print what motors do through gears and linkages: ratios, torque, speed, range, workspace.
 
     Keys of the JSON document: robot, file, actuators (name, joint, effort_limit, velocity_limit,
-    stall_torque, no_load_speed, slides, ratios), joints (joint, tree, actuators, lower, upper,
-    lower_by, upper_by, turns_fully, hidden, dead_points; effort, velocity: what the file of an open
-    tree should have; torque, speed, reflected_inertia: least and most over the range; file: what
-    this one has), four_bars (joints, loop, lengths, frame, kind, margin, input,
-    transmission_angle), transmissions (rod, joint, input, transmission_angle), polygons (joints,
-    unit, poses), workspaces (foot, joints, origin, axes, extent, singular), curves (of each plot
-    name, title, x_label, y_label and lines of label, x, y), pictures (paths of --plots), other (of
-    OTHER the keys robot to curves; null without it), warnings. SI units, radians; null is infinite
-    or not specified.
+    stall_torque, no_load_speed, slides, ratios: low and high over the range of a joint with at_rest
+    at neutral, least and most anywhere), joints (joint, at_rest, tree, actuators, lower, upper,
+    lower_by, upper_by, turns_fully, hidden, range_at_rest, dead_points, dead_point_kinds, passive;
+    effort, velocity: what the file of an open tree should have; torque,
+    torque_whatever_others_take, speed, reflected_inertia, condition: least and most over the range;
+    anywhere: the same where joints of the limb reach together; file: what this one has), limbs
+    (joints, motors, ratios, condition, worst, share, limited, lost_corners), four_bars (joints,
+    loop, lengths, frame, kind, margin, input, transmission_angle), transmissions (rod, joint,
+    input, transmission_angle), polygons (joints, unit, poses), workspaces (foot, joints, origin,
+    axes, extent, singular), curves (of each plot name, title, x_label, y_label and lines of label,
+    x, y), pictures (paths of --plots), other (of OTHER the keys robot to curves; null without it),
+    warnings. SI units, radians; null is infinite or not specified.
     docs/actuation.md explains the numbers.
 
     Examples:
@@ -257,6 +261,7 @@ def actuation(
         robomodel actuation four_bar --plots curves --format csv
 
     Options:
+        --rows JOINT,…: Rows for these joints, with commas between. [default: those of limbs]
         --foot LINK[:X,Y,Z]: Find the workspace of this link's origin, or of a point in its axes.
         --plots, --pictures FOLDER: Also write the plots into files of this folder; pictures need
             Matplotlib.
@@ -268,7 +273,10 @@ def actuation(
     studies = []
     for each, model in zip(robots, models, strict=True):
         with blaming(each.file):
-            studies.append(rm.actuation(model, foot=_foot(foot), joints=tuple(joints or ())))
+            chosen = None if rows is None else [x for x in rows.split(",") if x]
+            studies.append(
+                rm.actuation(model, chosen, foot=_foot(foot), joints=tuple(joints or ()))
+            )
     document = studies[0].document if other is None else studies[0].beside(studies[1])
     paths = [] if plots is None else [str(x) for x in document.write_plots(plots, suffix)]
     second = None if other is None else {**document.data["other"], "file": other}

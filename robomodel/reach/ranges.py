@@ -81,6 +81,36 @@ class JointRange:
         """Whether the joint turns round without end."""
         return not self.slides and math.isinf(self.lower) and math.isinf(self.upper)
 
+    @property
+    def words(self) -> str:
+        """How far it goes and what ends it, as one would say it."""
+        if self.turns_fully:
+            return f"{self.joint} turns fully"
+        unit = units_of(self.slides).position
+        ends = (self.lower_end, self.upper_end)
+        low, high = (f"{x.position:.4g}" for x in ends)
+        if math.isinf(self.lower) or math.isinf(self.upper):
+            known = [f"{way} to {end.position:.4g} {unit}" for way, end in
+                     zip(("down", "up"), ends, strict=True)
+                     if math.isfinite(end.position)]  # fmt: skip
+            text = f"{self.joint} reaches {known[0] if known else 'any position'}"
+        else:
+            text = f"{self.joint} reaches {low} to {high} {unit}"
+        causes = [self._cause(end) for end in ends]
+        if causes[0] == causes[1]:
+            return f"{text}; {causes[0]} ends it on both sides" if causes[0] else text
+        told = [f"{cause} ends it {side}" for cause, side in
+                zip(causes, ("below", "above"), strict=True) if cause]  # fmt: skip
+        return "; ".join([text, ", ".join(told)]) if told else text
+
+    def _cause(self, end: RangeEnd) -> str:
+        """What ends it there, in words."""
+        if end.kind == "dead point":
+            return f"a dead point of '{end.by}'"
+        if end.kind == "limit":
+            return "its own limit" if end.by == self.joint else f"the limit of '{end.by}'"
+        return ""
+
     def __str__(self) -> str:
         held = ", ".join(f"'{name}' = {value:.4g}" for name, value in self.held)
         held = f", with {held}" if held else ""
@@ -212,13 +242,22 @@ def held_columns(
 
 
 def path_along(
-    model: Model, cluster: Cluster, column: int, held: Sequence[int], spanning: Array
+    model: Model,
+    cluster: Cluster,
+    column: int,
+    held: Sequence[int],
+    spanning: Array,
+    tell: Sequence[int] = (),
 ) -> Path | None:
     """The path of a cluster from there on which a joint moves while ``held`` columns rest.
 
-    None where nothing moves with it, or more than one freedom is left.
+    It ends at dead points of the independent velocities, or of those of columns that ``tell`` how
+    the cluster moves. None where nothing moves with it, or more than one freedom is left.
     """
     part = part_of(model, cluster, column, held)
+    if tell:
+        mine = [c for c in tell if c in part.columns]
+        part = replace(part, chart=np.eye(len(part.unit))[mine])
     resting = [c for c in without_spins(model, cluster, column, held) if c in part.columns]
     return follow(part, spanning, resting, column) if part.rows else None
 

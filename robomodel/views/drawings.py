@@ -22,15 +22,12 @@ from dataclasses import replace
 import numpy as np
 
 from robomodel.dynamics import crba
-from robomodel.dynamics.actuators.envelopes import (
-    JointEnvelope,
-    joint_envelopes,
-    reflected_inertia,
-)
+from robomodel.dynamics.actuators.envelopes import reflected_inertia
 from robomodel.identification import Identified
 from robomodel.mechanism.graph import WORLD
 from robomodel.model import build
 from robomodel.reach.curves import SWEPT, Sweep, curve, sweep
+from robomodel.reach.ranges import JointRange, joint_range
 from robomodel.reports.actuation.document import CUT_OFF
 from robomodel.reports.identification import force_plots
 from robomodel.reports.plots import Line, Plot, bounded, draw_plots, figure, save
@@ -303,10 +300,9 @@ def draw_cluster(
         ImportError: Matplotlib is not installed.
     """
     model = _with_independent(model, joint)
-    ends = [each for each in joint_envelopes(model) if each.joint == joint]
-    within = (ends[0].lower, ends[0].upper) if ends else (-math.inf, math.inf)
-    swept = sweep(model, joint, steps=steps, within=within)
-    if any("loop" in (each.lower_by, each.upper_by) for each in ends):
+    reach = joint_range(model, joint)
+    swept = sweep(model, joint, steps=steps, within=(reach.lower, reach.upper))
+    if "dead point" in (reach.lower_end.kind, reach.upper_end.kind):
         swept = replace(swept, closed=False)
     index = model.dof_names.index(joint)
     cluster = next(c for c in model.clusters if joint in c.joints)
@@ -333,7 +329,7 @@ def draw_cluster(
         Line("reflected inertia", x, bounded(reflected, CUT_OFF), dashed=True),
     ]
     names: dict[float, list[str]] = {}
-    for position, name in _marks(model, joint, ends):
+    for position, name in _marks(model, joint, reach):
         names.setdefault(round(position, 4), []).append(name)
     marks = [(position, ", ".join(each)) for position, each in names.items()]
     lines = [(position, "") for position in names]
@@ -367,12 +363,11 @@ def draw_residuals(fit: Identified, path: str | os.PathLike[str]) -> None:
     draw_plots([plot for pair in plots for plot in pair], path, columns=2)
 
 
-def _marks(model: Model, joint: str, ends: Sequence[JointEnvelope]) -> Iterator[tuple[float, str]]:
+def _marks(model: Model, joint: str, reach: JointRange) -> Iterator[tuple[float, str]]:
     """Position and name of the ends of a range, and of singular positions within."""
-    for each in ends:
-        for position, by in ((each.lower, each.lower_by), (each.upper, each.upper_by)):
-            if math.isfinite(position) and by:
-                yield position, "linkage" if by == "loop" else f"limit of {by}"
+    for end in (reach.lower_end, reach.upper_end):
+        if math.isfinite(end.position) and end.kind:
+            yield end.position, "linkage" if end.kind == "dead point" else f"limit of {end.by}"
     cluster = next(each for each in model.clusters if joint in each.joints)
     if cluster.implicit:
         singular = curve(model, cluster, joint).singularities

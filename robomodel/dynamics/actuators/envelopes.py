@@ -1,35 +1,45 @@
 """Range, torque and speed that motors give joints behind gears and linkages.
 
-Every joint of one freedom that carries something has an envelope, in any cluster. It is moved along
-its path (:mod:`robomodel.reach.paths`) while the other joints that move in the open
-tree (:mod:`robomodel.dynamics.lumped`) are held: at neutral, and at the ends of their ranges.
+A row is for a joint, by default of a limb (:mod:`robomodel.reach.limb`). It is moved along its path
+(:mod:`robomodel.reach.paths`) while the other joints of the limb rest, at neutral; and it is looked
+at wherever the limb's joints reach together (:mod:`robomodel.reach.box`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from robomodel.arrays import Array, Indices, Mask
 from robomodel.description import Limits
 from robomodel.dynamics.actuators import maps as actuation
-from robomodel.dynamics.lumped import select
+from robomodel.dynamics.actuators.limbs import (
+    beside,
+    columns_of,
+    condition,
+    motions,
+    motor_rows,
+    rowed,
+    torque_map,
+    unit_rates,
+)
 from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import Cluster, joint_slices
 from robomodel.model.model import Model
-from robomodel.model.spins import find_spins
+from robomodel.reach.box import boxes
+from robomodel.reach.limb import limb_bodies
 from robomodel.reach.paths import Path
 from robomodel.reach.ranges import (
     JointRange,
-    column_of,
     joint_range,
     path_along,
     spanning_start,
 )
-from robomodel.scalars import Scalar, Vector, stack, unstack
+from robomodel.scalars import Scalar, Vector, unstack
 from robomodel.spatial import ZERO, Motion, scale
 from robomodel.tolerances import NOTHING, SAME, SINGULAR
 
@@ -40,46 +50,79 @@ DEAD = 1e-3  # of the greatest torque or speed: less is a dead point's
 BENT = 0.01  # of the usual size: how far curves may be from straight lines between points
 ROUNDS, MOST_ADDED = 4, 200  # of adding points, and the most points that a round adds
 INFINITE = 1e6  # rates of a joint that is at a dead point
+BISECTIONS = 40  # of a step of a path, to where motors rest
+RANKLESS = 1e-6  # of the greatest least singular value of more motors than joints: they rest
 STEEPEST = 30.0  # times the usual size: beyond it, near dead points, no points are added
+
+
+class DeadPoint(NamedTuple):
+    """A position [rad, m] of a joint on its path at which the limb's map to its motors is singular.
+
+    "motors rest" while it moves, so that they can neither hold nor move it; "it rests" while motors
+    move, and turns back.
+    """
+
+    position: float
+    kind: Literal["motors rest", "it rests"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JointEnvelope:
-    """The range, torque and speed of a joint behind its motors.
+    """The range, torque and speed of a joint behind its motors, other joints of its limb at rest.
 
-    ``tree``: it moves in the open tree.
-    ``positions`` (n,) of the joint at the configurations ``q`` (n, nq); ``ratios`` (n, actuators):
-    the motors' rates at unit velocity of the joint, all other joints of the open tree at rest;
-    ``torque`` and ``speed`` (n,): the greatest there; infinite where nothing limits them.
-    ``inertia`` (n,): see :func:`reflected_inertia`.
-    ``reach``: its range with the others free, and what ends it: see :func:`robomodel.joint_range`.
-    ``effort`` and ``velocity``: the least ``torque`` and ``speed``, available everywhere. If the
-    range has dead points, where they vanish, those at the neutral configuration.
-    ``line``: the configurations that have all other joints of the tree at neutral, in order.
-    ``dead_points``: positions of the joint on that line at which it, or a motor's joint,
-    turns back.
-    ``file_limits``: the file's. ``slides``: units are metres and newtons, not radians. ``varies``:
-    its numbers change with the pose; if not, there is one configuration.
+    Attributes:
+        joint: Its name.
+        cluster: Its cluster's.
+        tree: Whether it is a joint of a limb, as of :func:`robomodel.limb_joints`.
+        rest: Joints of its cluster that are at rest while it moves.
+        actuators: Motors that turn with it.
+        q: Configurations (n, nq).
+        positions: Of the joint there (n,).
+        line: The configurations that have the joints of ``rest`` at neutral, in order. The others
+            are wherever the limb's joints reach together.
+        ratios: The motors' rates (n, actuators) at its unit velocity.
+        torque: The greatest (n,) that motors give it alone, without torque on other joints of
+            limbs; infinite where nothing limits it.
+        torque_any: The greatest whatever the others take.
+        speed: The greatest (n,).
+        inertia: See :func:`reflected_inertia` (n,).
+        condition: See :func:`~robomodel.dynamics.actuators.limbs.condition` (n,); 1 for joints that
+            share no motors.
+        reach: Its range with the others free, and what ends it: see :func:`robomodel.joint_range`.
+        at_rest: Its range while these rest at neutral.
+        effort: The least ``torque`` on the line. If the line has dead points, where it vanishes,
+            that at the neutral configuration.
+        velocity: The same of ``speed``.
+        dead_points: Where on the line its limb is at a dead point.
+        file_limits: The file's.
+        slides: Units are metres and newtons, not radians.
+        varies: Its numbers change with the pose; if not, there is one configuration.
+        passive: Motors are too few to give it torque alone: ``torque`` then is ``torque_any``.
     """
 
     joint: str
     cluster: str
     tree: bool
+    rest: tuple[str, ...]
     actuators: tuple[str, ...]
     q: Array
     positions: Array
+    line: Indices
     ratios: Array
     torque: Array
+    torque_any: Array
     speed: Array
     inertia: Array
+    condition: Array
     reach: JointRange
+    at_rest: tuple[float, float]
     effort: float
     velocity: float
-    line: Indices
-    dead_points: tuple[float, ...]
+    dead_points: tuple[DeadPoint, ...]
     file_limits: Limits
     slides: bool = False
     varies: bool = True
+    passive: bool = False
 
     @property
     def lower(self) -> float:
@@ -122,8 +165,8 @@ class JointEnvelope:
 
     @property
     def constant(self) -> bool:
-        """Whether torque and speed are the same all over its range."""
-        finite = (x[np.isfinite(x)] for x in (self.torque, self.speed))
+        """Whether torque and speed are the same along the line."""
+        finite = (x[self.line][np.isfinite(x[self.line])] for x in (self.torque, self.speed))
         return all(bool(np.ptp(x) <= SAME * np.max(x)) if len(x) else True for x in finite)
 
 
@@ -137,132 +180,163 @@ def _tighter(computed: float, filed: float) -> float:
     return filed if computed >= filed * (1.0 - SAME) else computed
 
 
-@cached_on_model
-def joint_envelopes(model: Model) -> tuple[JointEnvelope, ...]:
-    """The envelopes of all joints of one freedom that carry something.
+def limb_limits(model: Model) -> Mapping[str, Limits]:
+    """Limits at the joints of limbs, as motors and linkages leave them: range, effort, velocity.
 
-    Rotors do not. Hinges of balls between which rods spin are left out.
+    The tighter of the file's and what holds on the joint's whole range while others rest, by name.
     """
-    balls = {name for spin in find_spins(model) for name in spin.joints}
-    bodies = [body for body in carrying(model) if model.joints[body].name not in balls]
-    return tuple(joint_envelope(model, body) for body in bodies)
+    limbs = {body for bodies in limb_bodies(model) for body in bodies}
+    rows = [joint_envelope(model, body) for body in rowed(model) if body in limbs]
+    return {each.joint: each.limits for each in rows}
 
 
 def carrying(model: Model) -> list[int]:
     """The bodies whose joints have one freedom and carry something, which rotors do not."""
+    limbs = {body for bodies in limb_bodies(model) for body in bodies}
     return [
         body
-        for cluster in model.clusters
-        for body in cluster.bodies
-        if model.nodes[body].joint.nv == 1
-        and (body in moving_bodies(model) or not model.nodes[body].axisymmetric)
+        for body, node in enumerate(model.nodes)
+        if node.joint.nv == 1 and (body in limbs or not node.axisymmetric)
     ]
 
 
 @cached_on_model
-def moving_bodies(model: Model) -> frozenset[int]:
-    """Bodies whose joints move in the open tree; independent joints where there is none."""
-    try:
-        return select(model).moving
-    except ValueError:
-        return frozenset(n for n, joint in enumerate(model.joints) if joint.independent)
-
-
-def alone(model: Model, body: int) -> list[int]:
-    """Spanning velocities, the joint of this body's among them, that determine the open tree's.
-
-    They are of the joints that move in the open tree, or of independent joints where these do not
-    determine the cluster's motion. A joint that does not move in the tree replaces the one that
-    moves it most at neutral.
-    """
-    cluster = model.clusters[model.nodes[body].cluster]
-    rows, g = _of_tree(model, cluster), model.constraint_jacobian(model.neutral())[:, cluster.v]
-    inverse = inverses(g[rows])
-    if not np.isfinite(inverse).all():
-        rows = [cluster.spanning_v.start + c for c in cluster.columns]
-        inverse = np.eye(cluster.nv)
-    v = model.nodes[body].v
-    if v not in rows:
-        rates = np.abs(np.nan_to_num(g[v] @ inverse))
-        rows[int(np.argmax(rates))] = v
-    return rows
-
-
-def _of_tree(model: Model, cluster: Cluster) -> list[int]:
-    """Spanning velocities of the open tree's joints; independent ones if these are too few."""
-    rows = [v for b in cluster.bodies if b in moving_bodies(model) for v in model.nodes[b].freedoms]
-    if len(rows) == cluster.nv:
-        return rows
-    return [cluster.spanning_v.start + c for c in cluster.columns]
+def joint_envelopes(model: Model) -> tuple[JointEnvelope, ...]:
+    """The envelopes of joints of limbs, and of joints with motors of their own beside these."""
+    return tuple(joint_envelope(model, body) for body in rowed(model))
 
 
 @cached_on_model
 def joint_envelope(model: Model, body: int) -> JointEnvelope:
     """The envelope of a joint of one freedom, by its body."""
-    joint, node = model.joints[body], model.nodes[body]
-    cluster = model.clusters[node.cluster]
-    rows = alone(model, body)
-    place = rows.index(node.v)
-    q, line, path = _poses(model, cluster, body, rows)
-    b, rates = _maps(model, q, cluster, rows)
-    ratios = b[:, cluster.v.start + place]
+    joint, cluster = model.joints[body], model.clusters[model.nodes[body].cluster]
+    bodies = beside(model, body)
+    columns = columns_of(model, cluster, bodies)
+    (own,) = columns_of(model, cluster, [body])
+    place = columns.index(own)
+    spanning, line, path = _poses(model, cluster, own, columns)
+    rates = unit_rates(model, cluster, spanning, columns)
+    everywhere = motor_rows(model)[:, cluster.spanning_v] @ rates
+    ratios = everywhere[..., place]
     driven = np.any(np.abs(np.nan_to_num(ratios)) > NOTHING, axis=0)
-    driven |= np.all(np.isnan(ratios), axis=0)
-    torque, speed = _greatest(model, ratios[:, driven], driven)
+    shared = np.any(np.abs(np.nan_to_num(everywhere[:, driven])) > NOTHING, axis=(0, 1))
+    torque, most, passive = _greatest_torque(model, torque_map(model, rates, cluster), place)
+    speed = _greatest_speed(model, ratios[:, driven], driven)
+    q = whole(model, cluster, spanning)
     start = int(line[np.argmin(np.linalg.norm(q[line] - model.neutral(), axis=1))])
+    dead = () if path is None else tuple(_dead_points(model, cluster, path, own, columns, driven))
     return JointEnvelope(
         joint=joint.name,
         cluster=cluster.name,
-        tree=body in moving_bodies(model),
+        tree=body in limb_bodies(model)[cluster.index],
+        rest=_rest(model, cluster, body, bodies),
         actuators=tuple(a.name for a, on in zip(model.actuators, driven, strict=True) if on),
         q=q,
         positions=np.asarray(model.joint_positions(q)[joint.name]),
+        line=line,
         ratios=ratios[:, driven],
         torque=torque,
+        torque_any=most,
         speed=speed,
-        inertia=reflected_inertia(model, q, body, rates[..., place]),
+        inertia=inertia_along(model, q, body, _of_all(model, cluster, rates[..., place])),
+        condition=condition(everywhere[:, _moved(everywhere)][..., shared])
+        if np.count_nonzero(shared) > 1 else np.ones(len(q)),
         reach=joint_range(model, joint.name),
-        effort=_least(torque, start),
-        velocity=_least(speed, start),
-        line=line,
-        dead_points=() if path is None else tuple(_dead_points(model, cluster, body, path, driven)),
+        at_rest=_at_rest(model, joint.name, path, own),
+        effort=_least(torque[line], int(np.flatnonzero(line == start)[0])),
+        velocity=_least(speed[line], int(np.flatnonzero(line == start)[0])),
+        dead_points=dead,
         file_limits=Limits(joint.lower, joint.upper, joint.velocity_limit, joint.effort_limit),
         slides=joint.type == "prismatic",
         varies=cluster.varies,
-    )
+        passive=passive,
+    )  # fmt: skip
 
 
-def _greatest(model: Model, ratios: Array, driven: Mask) -> tuple[Array, Array]:
-    """The greatest torque and speed (n,) by the motors' ratios (n, driven)."""
+def _rest(model: Model, cluster: Cluster, body: int, bodies: Sequence[int]) -> tuple[str, ...]:
+    """Joints of these bodies but one that are at rest while its joint moves, if that matters."""
+    if cluster.kind == "joint":
+        return ()
+    return tuple(model.joints[b].name for b in bodies if b != body)
+
+
+def _moved(ratios: Array) -> Mask:
+    """The motors that turn with any of the joints (n, motors, k)."""
+    moved: Mask = np.any(np.abs(np.nan_to_num(ratios)) > NOTHING, axis=(0, 2))
+    return moved
+
+
+def _of_all(model: Model, cluster: Cluster, rates: Array) -> Array:
+    """Rates (n, spanning velocities) of all joints, by those of a cluster; the others rest."""
+    result = np.zeros((len(rates), model.n_joint_velocities))
+    result[:, cluster.spanning_v] = rates
+    return result
+
+
+def _at_rest(model: Model, name: str, path: Path | None, column: int) -> tuple[float, float]:
+    """The range of a joint on its path."""
+    if path is None:
+        reach = joint_range(model, name, model.neutral())
+        return reach.lower, reach.upper
+    low, high = path.range(column)
+    return low.position, high.position
+
+
+def _greatest_torque(model: Model, b: Array, place: int) -> tuple[Array, Array, bool]:
+    """A coordinate's greatest torque (n,) by B (n, coordinates, nu): alone, and whatever others do.
+
+    Also whether motors are too few for it to get torque alone; then the first is the second.
+    """
+    row = b[:, place]
+    if not np.any(np.abs(np.nan_to_num(row)) > NOTHING):
+        return np.full(len(b), np.inf), np.full(len(b), np.inf), False
+    low, high = actuation.bounds(model, None)
+    with np.errstate(all="ignore"):
+        pushes = np.where(row == 0.0, 0.0, np.stack([low * row, high * row]))
+    most = np.minimum(np.sum(np.max(pushes, axis=0), axis=-1),
+                      -np.sum(np.min(pushes, axis=0), axis=-1))  # fmt: skip
+    lost = ~np.all(np.isfinite(b), axis=(1, 2))
+    safe = np.where(lost[:, None, None], 0.0, b)
+    safe = np.where(np.abs(safe) > NOTHING * np.max(np.abs(safe)), safe, 0.0)
+    least, greatest = actuation.limits(safe, low, high)
+    alone = np.minimum(greatest, -least)[:, place]
+    passive = not np.any(alone > 0.0)
+    return np.where(lost, np.nan, most if passive else alone), most, passive
+
+
+def torque_at_speeds(model: Model, joint: JointEnvelope, at: Sequence[int], speeds: Array) -> Array:
+    """The greatest torque (k, n) along speeds (k, n) of a joint at some of its configurations.
+
+    Alone, as ``torque``; or whatever the others take, where motors are too few for that.
+    """
+    body = model.joint_names.index(joint.joint)
+    cluster = model.clusters[model.nodes[body].cluster]
+    bodies = beside(model, body)
+    place = bodies.index(body)
+    spanning = np.array([spanning_start(cluster, q) for q in joint.q[at][:, cluster.q]])
+    rates = unit_rates(model, cluster, spanning, columns_of(model, cluster, bodies))
+    b = np.nan_to_num(torque_map(model, rates, cluster))
+    own = (motor_rows(model)[:, cluster.spanning_v] @ rates)[..., place]
+    lower, upper = actuation.bounds(model, speeds[..., None] * np.nan_to_num(own)[:, None])
+    wide = np.broadcast_to(b[:, None], (*speeds.shape, *b.shape[1:]))
+    if not joint.passive:
+        return actuation.limits(wide, lower, upper)[1][..., place]
+    row = wide[..., place, :]
+    with np.errstate(invalid="ignore"):
+        pushes = np.where(row == 0.0, 0.0, np.maximum(lower * row, upper * row))
+    return np.asarray(np.sum(pushes, axis=-1))
+
+
+def _greatest_speed(model: Model, ratios: Array, driven: Mask) -> Array:
+    """The greatest speed (n,) by the motors' ratios (n, driven)."""
     if not np.any(driven):
-        return np.full(len(ratios), np.inf), np.full(len(ratios), np.inf)
-    low, high = (x[driven] for x in actuation.bounds(model, None))
+        return np.full(len(ratios), np.inf)
     fastest = np.array([
         a.velocity_limit if a.no_load_speed is None else min(a.velocity_limit, a.no_load_speed)
         for a in model.actuators
     ])[driven]  # fmt: skip
     with np.errstate(all="ignore"):
-        speed = np.min(fastest / np.abs(ratios), axis=-1)
-        pushes = np.stack([low * ratios, high * ratios])
-        pushes = np.where(ratios == 0.0, 0.0, pushes)
-        torque = np.minimum(np.sum(np.max(pushes, axis=0), axis=-1),
-                            -np.sum(np.min(pushes, axis=0), axis=-1))  # fmt: skip
-    return torque, speed
-
-
-def _maps(model: Model, q: Array, cluster: Cluster, rows: Sequence[int]) -> tuple[Array, Array]:
-    """B (n, nv, nu) with these velocities in the cluster's place, and v (n, nv, rows) for each."""
-    with np.errstate(all="ignore"):  # at dead points
-        entries = [x for row in actuation.actuator_map(model, unstack(q)) for x in row]
-    b = stack(entries, q.shape[:-1]).reshape(len(q), model.nv, len(model.actuators))
-    rates = np.zeros((len(q), model.nv, len(rows)))
-    g = model.constraint_jacobian(q)[:, rows, cluster.v]
-    one = np.eye(len(rows))
-    inverse = np.broadcast_to(one, g.shape) if np.array_equal(g, one + 0.0 * g) else inverses(g)
-    rates[:, cluster.v] = inverse
-    if b.shape[-1] and inverse.strides[0]:
-        b[:, cluster.v] = np.swapaxes(inverse, 1, 2) @ b[:, cluster.v]
-    return b, rates
+        return np.asarray(np.min(fastest / np.abs(ratios), axis=-1))
 
 
 def reflected_inertia(model: Model, q: Array, body: int, v: Array) -> Array:
@@ -271,14 +345,20 @@ def reflected_inertia(model: Model, q: Array, body: int, v: Array) -> Array:
 
     Not-a-number where v is.
     """
+    with np.errstate(invalid="ignore"):  # at dead points
+        speeds = np.einsum("nij,nj->ni", model.constraint_jacobian(q), v)
+    return inertia_along(model, q, body, speeds)
+
+
+def inertia_along(model: Model, q: Array, body: int, speeds: Array) -> Array:
+    """The same by the rates of all joints (n, spanning velocities)."""
     positions = model.spanning_positions(unstack(q))
-    speeds = np.einsum("nij,nj->ni", model.constraint_jacobian(q), v)
     rests = np.all(speeds == 0.0, axis=0)
     rates = [0.0 if rest else rate for rest, rate in zip(rests, unstack(speeds), strict=True)]
     with np.errstate(all="ignore"):  # at dead points
         total = reflected(model, positions, rates, body)
     result: Array = np.broadcast_to(np.asarray(total, dtype=float), (len(q),)).copy()
-    result[~(np.max(np.abs(v), axis=-1, initial=0.0) < INFINITE)] = np.nan
+    result[~(np.max(np.abs(speeds), axis=-1, initial=0.0) < INFINITE)] = np.nan
     return result
 
 
@@ -333,54 +413,29 @@ def _least(values: Array, start: int) -> float:
     return at_start if least <= DEAD * np.max(finite) and math.isfinite(at_start) else least
 
 
-def tree_rows(model: Model, instead: Sequence[int] = ()) -> list[int]:
-    """Spanning velocities of the joints that move in the open tree, which determine all others.
-
-    ``instead``: bodies whose joints replace some of these, see :func:`alone`.
-    """
-    moving, rows = moving_bodies(model), []
-    for cluster in model.clusters:
-        chosen = [b for b in instead if b in cluster.bodies and b not in moving]
-        rows += alone(model, chosen[0]) if chosen else _of_tree(model, cluster)
-    return rows
-
-
-def tree_rates(model: Model, q: Array, rows: Sequence[int]) -> Array:
-    """The independent velocities (..., nv, nv) for unit rates of these joints, one each column.
-
-    Not-a-number where these rates do not determine them.
-    """
-    return inverses(model.constraint_jacobian(q)[..., rows, :])
-
-
 # ---- configurations ------------------------------------------------------------------------------
 
 
 def _poses(
-    model: Model, cluster: Cluster, body: int, rows: Sequence[int]
+    model: Model, cluster: Cluster, own: int, columns: Sequence[int]
 ) -> tuple[Array, Indices, Path | None]:
-    """Configurations (n, nq) of a joint's cluster, those on the line, and the path along the line.
+    """Spanning positions (n, nq) of a joint's cluster, those on its line, and the path along it.
 
-    On the line all other joints are at neutral; elsewhere one of the cluster is at an end.
+    On the line the other joints of ``columns`` are at neutral; elsewhere they are where the limb's
+    joints reach together.
     """
-    neutral = model.neutral()
+    start = spanning_start(cluster, model.neutral()[cluster.q])
+    alone = start[None], np.zeros(1, dtype=np.intp), None
     if not cluster.varies:
-        return neutral[None], np.zeros(1, dtype=np.intp), None
-    column = column_of(cluster, model.joints[body].name)
-    held = [v - cluster.spanning_v.start for v in rows if v != model.nodes[body].v]
-    start = spanning_start(cluster, neutral[cluster.q])
-    path = path_along(model, cluster, column, held, start)
+        return alone
+    held = [c for c in columns if c != own]
+    path = path_along(model, cluster, own, held, start, columns)
     if path is None:
-        return neutral[None], np.zeros(1, dtype=np.intp), None
-    points = [_refined(model, cluster, body, rows, path)]
-    if 1 < cluster.nv <= OTHERS:
-        columns = [v - cluster.spanning_v.start for v in rows]
-        for other in at_ends(model, cluster, held, columns, start):
-            beside = path_along(model, cluster, column, held, other)
-            if beside is not None:
-                points.append(beside.q)
-    q = np.concatenate([whole(model, cluster, each) for each in points])
-    return q, np.arange(len(points[0])), path
+        return alone
+    line = _refined(model, cluster, own, columns, path)
+    beyond = [spanning_start(cluster, q) for box in boxes(model) if box.cluster == cluster.name
+              for q in box.q[:, cluster.q]]  # fmt: skip
+    return np.array([*line, *beyond]), np.arange(len(line)), path
 
 
 def at_ends(
@@ -409,16 +464,12 @@ def whole(model: Model, cluster: Cluster, spanning: Array) -> Array:
     return q
 
 
-def _refined(model: Model, cluster: Cluster, body: int, rows: Sequence[int], path: Path) -> Array:
+def _refined(model: Model, cluster: Cluster, own: int, columns: Sequence[int], path: Path) -> Array:
     """Points of a path, denser where ratios bend."""
-    place = rows.index(model.nodes[body].v)
+    place = list(columns).index(own)
 
     def values(spanning: Array) -> Array:
-        q = whole(model, cluster, spanning)
-        b, rates = _maps(model, q, cluster, rows)
-        speeds = np.einsum("nij,nj->ni", model.constraint_jacobian(q)[:, cluster.spanning_v],
-                           rates[..., place])  # fmt: skip
-        return np.concatenate([b[:, cluster.v.start + place], speeds], axis=1)
+        return unit_rates(model, cluster, spanning, columns)[..., place]
 
     at = np.arange(len(path.q), dtype=float)
     at_points = values(path.q)
@@ -446,17 +497,77 @@ def _refined(model: Model, cluster: Cluster, body: int, rows: Sequence[int], pat
     return points
 
 
+# ---- dead points ---------------------------------------------------------------------------------
+
+
 def _dead_points(
-    model: Model, cluster: Cluster, body: int, path: Path, driven: Mask
+    model: Model,
+    cluster: Cluster,
+    path: Path,
+    own: int,
+    columns: Sequence[int],
+    driven: Mask,
+) -> Iterator[DeadPoint]:
+    """Dead points of a limb along the path of a joint."""
+    found = {DeadPoint(_rounded(path.part.position(end.q, own)), "it rests")
+             for end in path.ends if end.kind == "dead point"}  # fmt: skip
+    found |= {DeadPoint(_rounded(path.part.position(q, own)), "it rests") for q in path.turns(own)}
+    rows = motor_rows(model)[driven][:, cluster.spanning_v]
+    limb = np.eye(cluster.geometry.nv)[list(columns)]
+    for place in _singular_places(model, cluster, path, rows, limb):
+        found.add(DeadPoint(_rounded(path.part.position(path.at(place), own)), "motors rest"))
+    yield from sorted(found)
+
+
+def _rounded(x: float) -> float:
+    return round(x, 9) + 0.0
+
+
+def _singular_places(
+    model: Model, cluster: Cluster, path: Path, rows: Array, limb: Array
 ) -> Iterator[float]:
-    """Positions at which a joint, or a joint that its motors turn, turns back; and dead ends."""
-    column = column_of(cluster, model.joints[body].name)
-    columns = {column} | {
-        row - cluster.spanning_v.start
-        for actuator, on in zip(model.actuators, driven, strict=True)
-        for row, _ in actuator.rows
-        if on and cluster.spanning_v.start <= row < cluster.spanning_v.stop
-    }
-    found = [path.part.position(q, column) for each in sorted(columns) for q in path.turns(each)]
-    found += [path.part.position(end.q, column) for end in path.ends if end.kind == "dead point"]
-    yield from sorted({round(x, 9) + 0.0 for x in found})
+    """Places of a path at which rates ``rows`` of motors lose rank, where joints of ``limb`` move.
+
+    By changes of sign of their determinant on motions that are carried along, where there are as
+    many motors as joints, and else by zeros of their least singular value.
+    """
+    count = len(limb)
+    if len(rows) < count:
+        return
+    unit = path.part.unit
+
+    def basis(q: Array, like: Array | None = None) -> Array:
+        """Motions of the limb (columns, k), orthonormal, turned as those before them."""
+        every = motions(model, cluster, q[None])[0] / unit[:, None]
+        seen = np.concatenate([limb, rows]) * unit @ every
+        if not np.isfinite(every).all():
+            return np.full((len(unit), count), np.nan)
+        mine = every @ np.linalg.svd(seen)[2][:count].T
+        mine = np.linalg.qr(mine)[0]
+        if like is not None:
+            left, _, right = np.linalg.svd(mine.T @ like)
+            mine = mine @ (left @ right)
+        return np.asarray(mine)
+
+    def value(motion: Array) -> float:
+        scaled = rows * unit @ motion
+        if len(rows) == count:
+            return float(np.linalg.det(scaled))
+        return float(np.linalg.svd(scaled, compute_uv=False)[-1])
+
+    bases = [basis(path.q[0])]
+    for q in path.q[1:]:
+        like = bases[-1] if np.isfinite(bases[-1]).all() else None
+        bases.append(basis(q, like))
+    values = np.array([value(x) if np.isfinite(x).all() else np.nan for x in bases])
+    if len(rows) == count:
+        for n in np.flatnonzero(values[1:] * values[:-1] < 0.0).tolist():
+            low, high = float(n), n + 1.0
+            for _ in range(BISECTIONS):
+                middle = 0.5 * (low + high)
+                same = value(basis(path.at(middle), bases[n])) * values[n] > 0.0
+                low, high = (middle, high) if same else (low, middle)
+            yield 0.5 * (low + high)
+        return
+    lowest = np.flatnonzero(values <= RANKLESS * np.nanmax(values))
+    yield from lowest.astype(float).tolist()

@@ -27,12 +27,13 @@ from robomodel.reports.document import (
     picked,
 )
 from robomodel.reports.plots import Line, Plot, bounded
-from robomodel.tolerances import SAME
+from robomodel.tolerances import SAME, WRITTEN
 
 if TYPE_CHECKING:
     from robomodel.reports.actuation.study import (
         Actuation,
         FourBar,
+        LimbMap,
         Polygon,
         SpeedTorque,
         Workspace,
@@ -42,6 +43,12 @@ if TYPE_CHECKING:
 CUT_OFF = 30.0  # times the median: larger values near dead points are cut off in curves
 LOW = math.radians(40.0)  # transmission angle below which the bars mostly load their hinges
 DIVERGES = 1e4  # times the median: larger values go to infinity at dead points
+AWRY = 10.0  # condition of a limb's map from which on it is named
+DEAD_POINTS = {
+    "motors rest": "its motors rest there, and can neither hold nor move it",
+    "it rests": "it turns back there, while its motors move on",
+}
+BEYOND = 1e-3  # relative: torques that differ by less are one
 LOOK_ALIKE = 0.01  # of the greatest number: curves that differ by less look the same
 SIDES = ("lower", "upper")
 Designs: TypeAlias = "Sequence[tuple[str, Actuation]]"  # with names; that of a single one is empty
@@ -86,12 +93,14 @@ def _sections(designs: Designs) -> list[Section]:
         title, joints = "range, and torque, speed and reflected inertia over it", _numbers
     shown, folded = _sorted(_plots(designs))
     return [
+        Section("What the joints reach", [_lines(designs, _reaches)]),
         Section("Actuators", [_rows(designs, _drives)]),
         Section(
-            "Ratios: the motor's rate for unit velocity of a joint, over the joint's range",
+            "Ratios: the motor's rate for unit velocity of a joint, others of its limb at rest",
             [_rows(designs, _ratios, keys=2)],
         ),
         Section(f"Joints: {title}", [_rows(designs, joints), _lines(designs, _notes)]),
+        Section("Limbs: joints that motors move together", [_lines(designs, _limb_notes)]),
         Section("Four-bars", [_rows(designs, _four_bars), _lines(designs, _weak)]),
         Section(
             "Transmission angles of other rods",
@@ -202,13 +211,21 @@ def _drives(study: Actuation) -> Table:
 
 
 def _ratios(study: Actuation) -> Table:
-    rows: list[list[Cell]] = [
-        [drive.name, ratio.joint, ratio.low, None if ratio.constant else ratio.high]
-        for drive in study.drives
-        for ratio in drive.ratios
-        if not ratio.constant or ratio.low
-    ]
-    return Table(["actuator", "joint", "ratio", "to"], rows, digits=4)
+    rows: list[list[Cell]] = []
+    for drive in study.drives:
+        for ratio in drive.ratios:
+            if ratio.constant and not ratio.low:
+                continue
+            along = [ratio.low, None if _same(ratio.low, ratio.high) else ratio.high]
+            wide = not (_same(ratio.low, ratio.least) and _same(ratio.high, ratio.most))
+            rows.append([drive.name, ratio.joint, *along,
+                         *([ratio.least, ratio.most] if wide else [None, None])])  # fmt: skip
+    columns = ["actuator", "joint", "ratio", "to", "anywhere", "to"]
+    return Table(columns, rows, digits=4)
+
+
+def _same(one: float, other: float) -> bool:
+    return abs(one - other) <= SAME * max(abs(one), abs(other))
 
 
 def _joints(study: Actuation) -> Table:
@@ -216,15 +233,27 @@ def _joints(study: Actuation) -> Table:
     for each in study.joints:
         length, force, speed, inertia = units_of(each.slides)
         limits = each.limits
+        line = each.line
         rows.append(
-            [each.joint, *_ends(each, length),
-             _limit(each, limits.effort, force), _spread(each.torque, force),
-             _limit(each, limits.velocity, speed), _spread(each.speed, speed),
-             _spread(each.inertia, inertia, always=True)]
+            [each.joint, ", ".join(each.rest), *_ends(each, length),
+             _limit(each, limits.effort, force), _spread(each.torque[line], force),
+             _beyond(each, force),
+             _limit(each, limits.velocity, speed), _spread(each.speed[line], speed),
+             _spread(each.inertia[line], inertia, always=True)]
         )  # fmt: skip
-    columns = ["joint", "lower", "upper", "effort", "over the range", "velocity", "over the range",
+    columns = ["joint", "at rest", "lower", "upper", "effort", "over the range",
+               "whatever the others take", "velocity", "over the range",
                "reflected inertia"]  # fmt: skip
     return Table(columns, rows)
+
+
+def _beyond(joint: JointEnvelope, unit: str) -> str:
+    """The torque that it gets whatever others take, where that is another one."""
+    one, other = joint.torque[joint.line], joint.torque_any[joint.line]
+    both = np.isfinite(one) & np.isfinite(other)
+    if joint.passive or not np.any(other[both] > one[both] * (1.0 + BEYOND)):
+        return ""
+    return _spread(other, unit, always=True)
 
 
 def _numbers(study: Actuation) -> Table:
@@ -233,8 +262,9 @@ def _numbers(study: Actuation) -> Table:
     for each in study.joints:
         length, force, speed, inertia = units_of(each.slides)
         rows.append(
-            [each.joint, *_ends(each, length), _reaching(each, each.torque, force),
-             _reaching(each, each.speed, speed), _spread(each.inertia, inertia, always=True)]
+            [each.joint, *_ends(each, length), _reaching(each, each.torque[each.line], force),
+             _reaching(each, each.speed[each.line], speed),
+             _spread(each.inertia[each.line], inertia, always=True)]
         )  # fmt: skip
     return Table(["joint", "lower", "upper", "torque", "speed", "reflected inertia"], rows)
 
@@ -275,6 +305,47 @@ def _range(values: Array) -> tuple[float, float] | None:
     return (float(np.min(finite)), float(np.max(finite))) if len(finite) else None
 
 
+def _reaches(study: Actuation) -> Iterator[str]:
+    """How far joints go, and what ends that."""
+    for each in study.joints:
+        yield each.reach.words
+        low, high = each.at_rest
+        length = units_of(each.slides).position
+        narrower = low > each.lower + WRITTEN or high < each.upper - WRITTEN
+        if each.rest and narrower:
+            others = ", ".join(each.rest)
+            yield (
+                f"{each.joint} alone, with {others} at neutral: {_open(low)} to {_open(high)} "
+                f"{length}"
+            )
+
+
+def _open(x: float) -> str:
+    return f"{x:.4g}" if math.isfinite(x) else "no end"
+
+
+def _limb_notes(study: Actuation) -> Iterator[str]:
+    """What limbs' joints reach together, and how well their motors tell them apart."""
+    for each in study.limbs:
+        names = " and ".join(each.joints)
+        share = f"{100.0 * each.share:.0f} %"
+        box = "the box of their limits" if each.limited else "the box around neutral"
+        yield f"{names} reach {share} of {box} together"
+        for corner, by in each.lost:
+            at = ", ".join(f"{n} {x:.4g}" for n, x in zip(each.joints, corner, strict=True))
+            what = "does not close: the loops go no further" if by == "loop" else (
+                f"is not reached: the limit of '{by}' is on the way")  # fmt: skip
+            yield f"the corner {at} {what}"
+        if len(each.motors) < len(each.joints):
+            yield f"{names} have {count(len(each.motors), 'motor')}: some of them are passive"
+        elif each.worst >= AWRY:
+            at = ", ".join(f"{n} {x:.4g}" for n, x in zip(each.joints, each.worst_at, strict=True))
+            yield (
+                f"{names} ask nearly the same of their motors at {at}: condition "
+                f"{each.worst:.3g} ({each.condition:.3g} at neutral, 1 is best)"
+            )
+
+
 def _notes(study: Actuation) -> Iterator[str]:
     """Notes on limits that come from other joints, and on limits of the file that do not hold."""
     for each in study.joints:
@@ -294,9 +365,16 @@ def _joint_notes(each: JointEnvelope) -> Iterator[str]:
         file = f"the file says {_with(limit, length)}" if math.isfinite(limit) else (
             "none in the file")  # fmt: skip
         yield f"{each.joint}: its {side} limit is that of {what} ({file})"
-    if each.dead_points:
-        places = ", ".join(f"{x:.4g}" for x in each.dead_points)
-        yield f"{each.joint}: dead points at {places} {length}, with the other joints at neutral"
+    for kind, effect in DEAD_POINTS.items():
+        places = [f"{x.position:.4g}" for x in each.dead_points if x.kind == kind]
+        if places:
+            others = f", with {', '.join(each.rest)} at neutral" if each.rest else ""
+            yield f"{each.joint}: dead points at {', '.join(places)} {length}{others}: {effect}"
+    if each.passive:
+        yield (
+            f"{each.joint}: motors are too few to push it alone; its torque is that whatever the "
+            "others take"
+        )
     for word, here, promised, unit in (
         ("effort", each.effort, each.file_limits.effort, force),
         ("velocity", each.velocity, each.file_limits.velocity, speed),
@@ -345,7 +423,8 @@ def _rods(study: Actuation) -> Table:
 
 
 def _placed(end: Extreme, rod: Transmission) -> str:
-    return f"{math.degrees(end.angle):.1f}° at {end.at:.4g} {units_of(rod.slides).position}"
+    at = round(end.at, 9) + 0.0
+    return f"{math.degrees(end.angle):.1f}° at {at:.4g} {units_of(rod.slides).position}"
 
 
 def _polygons(study: Actuation) -> Table:
@@ -567,6 +646,7 @@ def _data(study: Actuation) -> dict[str, Any]:
             for each in study.drives
         ],
         "joints": [_joint_data(each) for each in study.joints],
+        "limbs": [_limb_data(each) for each in study.limbs],
         "four_bars": [_bar_data(each) for each in study.four_bars],
         "transmissions": [
             picked(each, "rod", "joint", "input") | {"transmission_angle": _angle_data(each)}
@@ -600,18 +680,33 @@ def _angle_data(each: FourBar | Transmission) -> dict[str, Any]:
     return angles | picked(each.most, most="angle", most_at="at")
 
 
+def _limb_data(each: LimbMap) -> dict[str, Any]:
+    return picked(each, "joints", "motors", "ratios", "condition", "share", "limited") | {
+        "worst": {"condition": each.worst, "positions": each.worst_at},
+        "lost_corners": [{"positions": at, "by": by} for at, by in each.lost],
+    }
+
+
 def _joint_data(each: JointEnvelope) -> dict[str, Any]:
-    limits = ("lower", "upper", "effort", "velocity")
+    limits, line = ("lower", "upper", "effort", "velocity"), each.line
+    quantities = {
+        "torque": each.torque,
+        "torque_whatever_others_take": each.torque_any,
+        "speed": each.speed,
+        "reflected_inertia": each.inertia,
+    }
     return (
-        picked(each, "joint", "tree", "actuators", "hidden", "dead_points")
-        | {"turns_fully": each.reach.turns_fully}
-        | picked(each.limits, *limits)
+        picked(each, "joint", "actuators", "tree", "hidden", "passive")
         | {
-            "lower_by": each.lower_by or None,
-            "upper_by": each.upper_by or None,
-            "torque": _range(each.torque),
-            "speed": _range(each.speed),
-            "reflected_inertia": _range(each.inertia),
-            "file": picked(each.file_limits, *limits),
+            "at_rest": each.rest,
+            "range_at_rest": [x if math.isfinite(x) else None for x in each.at_rest],
+            "dead_points": [x.position for x in each.dead_points],
+            "dead_point_kinds": [x.kind for x in each.dead_points],
+            "turns_fully": each.reach.turns_fully,
         }
+        | picked(each.limits, *limits)
+        | {"lower_by": each.lower_by or None, "upper_by": each.upper_by or None}
+        | {name: _range(values[line]) for name, values in quantities.items()}
+        | {"anywhere": {name: _range(values) for name, values in quantities.items()}}
+        | {"condition": _range(each.condition), "file": picked(each.file_limits, *limits)}
     )

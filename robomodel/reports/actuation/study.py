@@ -12,7 +12,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -20,23 +19,32 @@ import numpy as np
 
 from robomodel.arrays import Array
 from robomodel.description.poses import unit
-from robomodel.dynamics import actuator_map, frame_pose, jacobian
+from robomodel.dynamics import frame_pose, jacobian
 from robomodel.dynamics.actuators import maps as actuator_maps
 from robomodel.dynamics.actuators.envelopes import (
-    FREE,
     JointEnvelope,
+    carrying,
+    joint_envelope,
     joint_envelopes,
-    tree_rates,
-    tree_rows,
+    torque_at_speeds,
+)
+from robomodel.dynamics.actuators.limbs import (
+    beside,
+    columns_of,
+    condition,
+    motor_rows,
+    unit_rates,
 )
 from robomodel.dynamics.kinematics.frames import FrameLike
-from robomodel.errors import ClosureError, as_names, did_you_mean
+from robomodel.errors import UnknownNameError, as_names, check_names, did_you_mean
 from robomodel.mechanism.constraints import LoopJoint
 from robomodel.mechanism.joints import Revolute
 from robomodel.model import Model
 from robomodel.model.elements import Cluster, units_of
+from robomodel.reach.box import boxes
 from robomodel.reach.curves import grid
-from robomodel.reach.ranges import JointRange, joint_range
+from robomodel.reach.limb import limb_bodies
+from robomodel.reach.ranges import JointRange, joint_range, spanning_start
 from robomodel.reports.actuation import document as actuation_document
 from robomodel.reports.actuation.transmission import Extreme, Transmission, transmissions
 from robomodel.reports.document import Document, HasDocument
@@ -49,16 +57,44 @@ SPEEDS = 41  # points from rest to the greatest speed of a joint
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """A motor's rate at unit velocity of a joint, all others at rest, over the joint's range."""
+    """A motor's rate at unit velocity of a joint, the other joints of its limb at rest.
+
+    ``low`` and ``high`` over the joint's range while these are at neutral; ``least`` and ``most``
+    wherever the limb's joints reach together.
+    """
 
     joint: str
     low: float
     high: float
+    least: float
+    most: float
 
     @property
     def constant(self) -> bool:
         """Whether it is one number."""
-        return self.high - self.low <= SAME * max(abs(self.high), abs(self.low))
+        return self.most - self.least <= SAME * max(abs(self.most), abs(self.least))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LimbMap:
+    """What joints that conditions relate ask of their motors: the map A of a limb.
+
+    ``ratios`` (motors, joints) at neutral; ``condition``: of A there, its columns of length 1;
+    ``worst`` of it, and the ``worst_at`` positions of the joints, wherever they reach together.
+    ``share`` of the box between their ends that they reach, ``lost`` corners of it, each with the
+    joint whose limit, or the "loop" whose dead point, is on the way there. ``limited``: the box is
+    of limits of the file alone.
+    """
+
+    joints: tuple[str, ...]
+    motors: tuple[str, ...]
+    ratios: Array
+    condition: float
+    worst: float
+    worst_at: tuple[float, ...]
+    share: float
+    lost: tuple[tuple[tuple[float, ...], str], ...]
+    limited: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +133,8 @@ class Polygon:
 class SpeedTorque:
     """The greatest torque of a joint over its speed, at the ends of its range and at neutral.
 
-    ``positions`` (k,) of the joint, ``speeds`` and ``torques`` (k, n), with all other joints of the
-    open tree at rest and without torque.
+    ``positions`` (k,) of the joint, ``speeds`` and ``torques`` (k, n), with all other joints of
+    limbs at rest and without torque.
     """
 
     joint: str
@@ -116,8 +152,9 @@ class Actuation(HasDocument):
         robot: The robot's name.
         file: Its file.
         drives: Each actuator, with its ratios to the joints that it moves.
-        joints: Envelopes of all joints of one freedom except rotors', see
+        joints: Envelopes of the joints that have rows, see
             :class:`robomodel.dynamics.actuators.envelopes.JointEnvelope`.
+        limbs: The maps of limbs whose joints conditions relate.
         four_bars: The four-bars.
         transmissions: Transmission angles of rods that are no four-bar's, see
             :class:`robomodel.reports.actuation.transmission.Transmission`.
@@ -130,6 +167,7 @@ class Actuation(HasDocument):
     file: str
     drives: tuple[Drive, ...]
     joints: tuple[JointEnvelope, ...]
+    limbs: tuple[LimbMap, ...]
     four_bars: tuple[FourBar, ...]
     transmissions: tuple[Transmission, ...]
     polygons: tuple[Polygon, ...]
@@ -166,17 +204,24 @@ class Actuation(HasDocument):
 
 
 def actuation(
-    model: Model, *, foot: FrameLike | None = None, joints: Sequence[str] = ()
+    model: Model,
+    rows: Sequence[str] | str | None = None,
+    *,
+    foot: FrameLike | None = None,
+    joints: Sequence[str] = (),
 ) -> Actuation:
     """Ratios, torques, speeds and ranges of motors behind gears and linkages.
 
-    The ratio of every actuator; torque, speed and range of each joint, limited by gears and
+    The ratio of every actuator; torque, speed and range of joints of limbs, limited by gears and
     linkages, and the limits that a file of the open tree should have (``robomodel convert
-    --approximate`` writes them); class of four-bars; transmission angles of their rods and others;
-    torque polygons of joints that share motors. docs/actuation.md explains the numbers.
+    --approximate`` writes them); how much of the box of their limits the joints of a limb reach;
+    class of four-bars; transmission angles of their rods and others; torque polygons of joints that
+    share motors. docs/actuation.md explains the numbers.
 
     Args:
         model: The robot.
+        rows: Joints of one freedom that have rows, by default those of limbs
+            (:func:`robomodel.limb_joints`), and joints with motors of their own beside these.
         foot: A link, or (link, offset), whose workspace is computed, with its singular curves,
             while two ``joints`` move.
         joints: These two, by default the last two that move it.
@@ -185,27 +230,27 @@ def actuation(
         actuation: The results.
 
     Raises:
-        UnknownNameError: An unknown link.
-        ValueError: Joints that cannot be moved so.
+        UnknownNameError: An unknown link or joint.
+        ValueError: Joints that cannot be moved so, or have no row.
 
     Examples:
         >>> study = rm.actuation(rm.robots.load("crank_rocker"))
         >>> study.four_bars[0].kind
         'crank-rocker'
     """
-    envelopes = joint_envelopes(model)
-    at = {each.cluster: each.q for each in envelopes}
+    envelopes = joint_envelopes(model) if rows is None else _named_rows(model, rows)
     bars = [
         bar
         for cluster in model.clusters
-        if cluster.name in at
-        for bar in four_bars(model, cluster, at[cluster.name])
+        if cluster.geometry.loop_joints
+        for bar in four_bars(model, cluster, _measured(model, cluster))
     ]
     return Actuation(
         model.name,
         model.description.source.file,
         _drives(model, envelopes),
         envelopes,
+        tuple(_limbs(model)),
         tuple(bars),
         tuple(_other_rods(model, bars)),
         tuple(_polygons(model, envelopes)),
@@ -214,14 +259,33 @@ def actuation(
     )
 
 
+def _named_rows(model: Model, rows: Sequence[str] | str) -> tuple[JointEnvelope, ...]:
+    """The envelopes of joints by name."""
+    bodies = {joint.name: body for body, joint in enumerate(model.joints)}
+    names = as_names(rows, "rows")
+    check_names(names, bodies, "no joint ", f" in '{model.name}'", error=UnknownNameError)
+    for name in names:
+        if bodies[name] not in carrying(model):
+            kind = "has several freedoms" if model.joints[bodies[name]].nv > 1 else "is a rotor's"
+            raise ValueError(f"rows are of joints of one freedom that carry something: '{name}' "
+                             f"{kind}")  # fmt: skip
+    return tuple(joint_envelope(model, bodies[name]) for name in dict.fromkeys(names))
+
+
+def _measured(model: Model, cluster: Cluster) -> Array:
+    """Configurations at which the four-bars of a cluster are measured: those of its rows."""
+    mine = [each.q[each.line] for each in joint_envelopes(model) if each.cluster == cluster.name]
+    return np.concatenate(mine) if mine else model.neutral()[None]
+
+
 def _drives(model: Model, envelopes: Sequence[JointEnvelope]) -> tuple[Drive, ...]:
     sliding = {joint.name for joint in model.joints if joint.type == "prismatic"}
     ratios: dict[str, list[Ratio]] = {each.name: [] for each in model.actuators}
     for each in envelopes:
         for name, values in zip(each.actuators, each.ratios.T, strict=True):
-            finite = values[np.isfinite(values)]
-            if len(finite):
-                ratios[name].append(Ratio(each.joint, float(np.min(finite)), float(np.max(finite))))
+            spans = [_span(values[each.line]), _span(values)]
+            if spans[0] is not None and spans[1] is not None:
+                ratios[name].append(Ratio(each.joint, *spans[0], *spans[1]))
     return tuple(
         Drive(
             each.name, each.joint, each.effort_limit, each.velocity_limit, each.stall_torque,
@@ -229,6 +293,46 @@ def _drives(model: Model, envelopes: Sequence[JointEnvelope]) -> tuple[Drive, ..
         )
         for each in model.actuators
     )  # fmt: skip
+
+
+def _span(values: Array) -> tuple[float, float] | None:
+    """The least and the greatest of those that are finite."""
+    finite = values[np.isfinite(values)]
+    return (float(np.min(finite)), float(np.max(finite))) if len(finite) else None
+
+
+# ---- limbs ---------------------------------------------------------------------------------------
+
+
+def _limbs(model: Model) -> Iterator[LimbMap]:
+    """The maps of limbs of several joints that conditions relate and motors move together."""
+    bodies = {joint.name: body for body, joint in enumerate(model.joints)}
+    for box in boxes(model):
+        cluster = next(c for c in model.clusters if c.name == box.cluster)
+        columns = columns_of(model, cluster, limb_bodies(model)[cluster.index])
+        mine = [columns.index(c) for n in box.joints for c in columns_of(model, cluster,
+                                                                         [bodies[n]])]  # fmt: skip
+        q = np.concatenate([model.neutral()[None], box.q])
+        spanning = np.array([spanning_start(cluster, x) for x in q[:, cluster.q]])
+        rates = unit_rates(model, cluster, spanning, columns)
+        ratios = (motor_rows(model)[:, cluster.spanning_v] @ rates)[..., mine]
+        on = np.any(np.abs(np.nan_to_num(ratios)) > NOTHING, axis=(0, 2))
+        if np.count_nonzero(on) < 1:
+            continue
+        conditions = condition(ratios[:, on])
+        worst = int(np.nanargmax(conditions))
+        at = model.joint_positions(q[worst])
+        yield LimbMap(
+            box.joints,
+            tuple(a.name for a, moves in zip(model.actuators, on, strict=True) if moves),
+            ratios[0][on],
+            float(conditions[0]),
+            float(conditions[worst]),
+            tuple(float(at[name]) for name in box.joints),
+            box.share,
+            tuple((tuple(corner.tolist()), by) for corner, by in box.lost_corners),
+            box.limited,
+        )
 
 
 # ---- one joint ---------------------------------------------------------------------------------
@@ -246,48 +350,54 @@ def _speed_torque(model: Model, joint: JointEnvelope) -> Iterator[SpeedTorque]:
     if not joint.actuators or not at:
         return
     speeds = np.linspace(0.0, joint.speed[at], SPEEDS).T
-    driven = np.array([each.name in joint.actuators for each in model.actuators])
-    rates = np.zeros((len(at), SPEEDS, len(driven)))
-    rates[..., driven] = speeds[..., None] * joint.ratios[at, None]
-    lower, upper = actuator_maps.bounds(model, rates)
-    pushes = joint.ratios[at, None] * np.stack([lower, upper])[..., driven]
-    most = np.sum(np.max(pushes, axis=0), axis=-1)
-    yield SpeedTorque(joint.joint, joint.positions[at], speeds, most, joint.slides)
+    torques = torque_at_speeds(model, joint, at, speeds)
+    yield SpeedTorque(joint.joint, joint.positions[at], speeds, torques, joint.slides)
 
 
 # ---- polygons ------------------------------------------------------------------------------------
 
 
 def _polygons(model: Model, envelopes: Sequence[JointEnvelope]) -> list[Polygon]:
-    """Polygons of the pairs of joints of the open tree that share motors."""
+    """Polygons of the pairs of joints of limbs that share motors."""
     if not model.actuators:
         return []
-    rows = tree_rows(model)
+    rows = _limb_rows(model)
     by_row = {
         rows.index(model.nodes[model.joint_names.index(each.joint)].v): each
         for each in envelopes
         if each.tree
     }
-    spread = _tree_map(model, np.concatenate([each.q for each in by_row.values()][:1] or []), rows)
+    if not by_row:
+        return []
+    spread = _limb_map(model, np.concatenate([each.q for each in by_row.values()][:1]))
     polygons = []
     shared = np.any(np.abs(np.nan_to_num(spread)) > NOTHING, axis=0)
     for group, columns in actuator_maps.blocks(shared):
         if len(group) < 2 or any(i not in by_row for i in group):
             continue
         for i, j in list(itertools.combinations(group, 2))[:PAIRS]:
-            polygons.append(_polygon(model, rows, (i, j), (by_row[i], by_row[j]), columns))
+            polygons.append(_polygon(model, (i, j), (by_row[i], by_row[j]), columns))
     return polygons
 
 
-def _tree_map(model: Model, q: Array, rows: Sequence[int]) -> Array:
-    """B (n, nv, nu) over the joints of the open tree."""
-    b = np.array(actuator_map(model, q, backend="numpy"))
-    return np.swapaxes(tree_rates(model, q, rows), -1, -2) @ b
+def _limb_rows(model: Model) -> list[int]:
+    """The spanning velocities of joints of limbs, cluster by cluster."""
+    return [v for each in limb_bodies(model) for body in each for v in model.nodes[body].freedoms]
+
+
+def _limb_map(model: Model, q: Array) -> Array:
+    """Torques (n, limb velocities, nu) at joints of limbs for unit forces of motors."""
+    parts = []
+    for cluster, bodies in zip(model.clusters, limb_bodies(model), strict=True):
+        at = q[:, cluster.q]
+        spanning = np.array([spanning_start(cluster, x) for x in at])
+        rates = unit_rates(model, cluster, spanning, columns_of(model, cluster, bodies))
+        parts.append(np.swapaxes(motor_rows(model)[:, cluster.spanning_v] @ rates, 1, 2))
+    return np.concatenate(parts, axis=1)
 
 
 def _polygon(
     model: Model,
-    rows: Sequence[int],
     pair: tuple[int, int],
     joints: tuple[JointEnvelope, JointEnvelope],
     columns: Sequence[int],
@@ -297,7 +407,7 @@ def _polygon(
     if unit:
         lower, upper = -np.ones_like(upper), np.ones_like(upper)
     poses = _turned(model, joints)
-    maps = _tree_map(model, poses, rows)
+    maps = _limb_map(model, poses)
     regular = np.flatnonzero(np.all(np.isfinite(maps), axis=(1, 2)))
     if len(regular) and np.ptp(maps[regular], axis=0).max() <= SAME * np.abs(maps[regular]).max():
         regular = regular[:1]
@@ -311,16 +421,18 @@ def _polygon(
 
 def _turned(model: Model, joints: tuple[JointEnvelope, JointEnvelope]) -> Array:
     """The neutral configuration, then each of two joints near the ends of its range."""
-    neutral = model.neutral()
-    poses = [neutral]
+    poses = [model.neutral()]
     for joint in joints:
-        start = float(model.joint_positions(neutral)[joint.joint])
-        low = joint.lower if math.isfinite(joint.lower) else start - FREE
-        high = joint.upper if math.isfinite(joint.upper) else start + FREE
+        along = joint.positions[joint.line]
+        start = float(model.joint_positions(poses[0])[joint.joint])
+        low, high = (float(x) for x in (np.min(along), np.max(along)))
+        if not joint.varies:  # one configuration stands for all
+            continue
         for share in SHARES:
-            with suppress(ClosureError):
-                position = low + share * (high - low)
-                poses.append(model.configuration({joint.joint: position}))
+            goal = low + share * (high - low)
+            near = joint.line[int(np.argmin(np.abs(along - goal)))]
+            if abs(float(joint.positions[near]) - start) > WRITTEN:
+                poses.append(joint.q[near])
     return np.array(poses)
 
 
@@ -586,21 +698,22 @@ def workspace(model: Model, foot: FrameLike, joints: Sequence[str] = ()) -> Work
     default the last two that move the foot. Raises UnknownNameError for unknown links, ValueError
     if no joint moves it.
     """
-    envelopes = {each.joint: each for each in joint_envelopes(model)}
+    bodies = {model.joints[body].name: body for body in carrying(model)}
     link = foot if isinstance(foot, str) else foot[0]
     model.frame(link)  # an UnknownNameError with a hint for unknown ones
-    chosen = as_names(joints, "joints") or _movers(model, foot, list(envelopes.values()))
+    chosen = as_names(joints, "joints") or _movers(model, foot)
     for name in chosen:
-        if name not in envelopes:
+        if name not in bodies:
             raise ValueError(
                 f"'{name}' is no joint of one freedom that moves in the open tree of "
-                f"'{model.name}'{did_you_mean(name, envelopes)}"
+                f"'{model.name}'{did_you_mean(name, bodies)}"
             )
     if not 1 <= len(chosen) <= 2 or len(set(chosen)) < len(chosen):
         if not chosen:
             raise ValueError(f"no joint of one freedom moves '{link}'; name one or two others")
         raise ValueError(f"joints are one or two, each once, got {list(chosen)}")
-    configurations = grid(model, chosen, [_positions(envelopes[name]) for name in chosen])
+    moved = [joint_envelope(model, bodies[name]) for name in chosen]
+    configurations = grid(model, chosen, [_positions(each) for each in moved])
     invalid = ~np.all(np.isfinite(configurations), axis=-1)
     if np.all(invalid):
         raise ValueError(f"'{model.name}' is nowhere within its limits")
@@ -622,13 +735,26 @@ def workspace(model: Model, foot: FrameLike, joints: Sequence[str] = ()) -> Work
 
 
 def _foot_velocities(model: Model, q: Array, foot: FrameLike, joints: Sequence[str]) -> Array:
-    """The foot's velocities (..., 3, len(joints)) for unit rates of joints, all others standing."""
-    names = list(model.joint_names)
-    bodies = [names.index(name) for name in joints]
-    rows = tree_rows(model, bodies)
-    v = tree_rates(model, q, rows)[..., [rows.index(model.nodes[b].v) for b in bodies]]
-    linear = np.array(jacobian(model, q, foot, backend="numpy"))[..., 3:, :]
-    return np.asarray(linear @ v)
+    """The foot's velocities (..., 3, len(joints)) for unit rates of joints, all others at rest."""
+    flat = q.reshape(-1, model.nq)
+    v = np.zeros((len(flat), model.nv, len(joints)))
+    for n, name in enumerate(joints):
+        body = model.joint_names.index(name)
+        cluster = model.clusters[model.nodes[body].cluster]
+        mine = [b for b in map(model.joint_names.index, joints) if b in cluster.bodies]
+        columns = columns_of(model, cluster, _with(model, beside(model, body), mine))
+        spanning = np.array([spanning_start(cluster, x) for x in flat[:, cluster.q]])
+        rates = unit_rates(model, cluster, spanning, columns)
+        (own,) = columns_of(model, cluster, [body])
+        v[:, cluster.v, n] = rates[:, list(cluster.columns), columns.index(own)]
+    linear = np.array(jacobian(model, flat, foot, backend="numpy"))[:, 3:, :]
+    return np.asarray((linear @ v).reshape(*q.shape[:-1], 3, len(joints)))
+
+
+def _with(model: Model, bodies: Sequence[int], wanted: Sequence[int]) -> Sequence[int]:
+    """Bodies whose joints tell how a cluster moves; the wanted ones, if these are as many."""
+    freedoms = (sum(model.nodes[b].joint.nv for b in each) for each in (bodies, wanted))
+    return wanted if len(set(freedoms)) == 1 else bodies
 
 
 def _upright(plane: Array) -> Array:
@@ -643,11 +769,11 @@ def _upright(plane: Array) -> Array:
     return np.array([first, second])
 
 
-def _movers(model: Model, foot: FrameLike, envelopes: Sequence[JointEnvelope]) -> tuple[str, ...]:
-    """The last two joints of the open tree that move a foot, its base held."""
-    q = model.neutral()
-    names = [each.joint for each in envelopes if each.tree]
-    v = _foot_velocities(model, q, foot, names)
+def _movers(model: Model, foot: FrameLike) -> tuple[str, ...]:
+    """The last two joints of limbs that move a foot, its base held."""
+    names = [model.joints[b].name for each in limb_bodies(model) for b in each
+             if model.nodes[b].joint.nv == 1]  # fmt: skip
+    v = _foot_velocities(model, model.neutral(), foot, names)
     return tuple([name for n, name in enumerate(names) if np.max(np.abs(v[:, n])) > MOVES][-2:])
 
 

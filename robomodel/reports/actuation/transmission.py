@@ -22,7 +22,7 @@ from functools import cached_property
 import numpy as np
 
 from robomodel.arrays import Array
-from robomodel.dynamics.actuators.envelopes import OTHERS, at_ends, moving_bodies
+from robomodel.dynamics.actuators.envelopes import OTHERS, at_ends
 from robomodel.mechanism.constraints import (
     OUTSIDE,
     BodyAnchor,
@@ -33,6 +33,7 @@ from robomodel.mechanism.constraints import (
 from robomodel.mechanism.joints import Revolute, Spherical
 from robomodel.model import Model
 from robomodel.model.elements import Cluster
+from robomodel.reach.limb import limb_bodies
 from robomodel.reach.paths import Path
 from robomodel.reach.ranges import column_of, path_along, spanning_start
 from robomodel.scalars import stack, unstack
@@ -307,8 +308,7 @@ class Linkage:
         cluster = self.cluster
         single = [joint for joint, link in zip(cluster.joints, cluster.geometry.links, strict=True)
                   if link.joint.nv == 1]  # fmt: skip
-        tree = [cluster.joints[n] for n, body in enumerate(cluster.bodies)
-                if body in moving_bodies(self.model)]  # fmt: skip
+        tree = [self.model.joints[body].name for body in limb_bodies(self.model)[cluster.index]]
         wanted = dict.fromkeys([name, *self.inputs, *tree, *cluster.independent])
         columns = [column_of(cluster, each) for each in wanted if each in single]
         g = self.model.constraint_jacobian(self.model.neutral())[cluster.spanning_v, cluster.v]

@@ -1,0 +1,201 @@
+"""Motors and the joints of limbs: rates of the ones for unit rates of the others, at rest else.
+
+With N the motions of a cluster, N_u their rates at the motors and N_y at the joints of a limb,
+
+    A = N_u N_y⁺,    u̇ = A ẏ,    τ_y = Aᵀ τ_u.
+
+Neither goes through the independent coordinates, which may be singular where A is not. Where N_y
+loses rank a limb's joint rests while motors move, and A is infinite; where A loses rank motors rest
+while the limb moves, and can neither hold nor move it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from robomodel.arrays import Array
+from robomodel.model.derived import cached_on_model
+from robomodel.model.elements import Cluster
+from robomodel.model.model import Model
+from robomodel.reach.curves import ClusterMotion
+from robomodel.reach.limb import limb_bodies
+from robomodel.reach.ranges import spanning_start
+from robomodel.scalars import stack, unstack
+from robomodel.tolerances import MOVES, SINGULAR, TINY
+
+DEAD = 1e-6  # singular value of motions of length 1 below which joints are at a dead point
+CHANGE = 1e-6  # of the greatest singular value of K: below it is a change point
+
+
+def motions(model: Model, cluster: Cluster, spanning: Array) -> Array:
+    """A cluster's motions (n, columns, nv) at its spanning positions (n, nq), as columns.
+
+    Of a linkage they are orthonormal in the joints of its loops, in comparable units; not-a-number
+    at change points.
+    """
+    if not cluster.implicit:
+        rows = cluster.constraint.jacobian(unstack(spanning))
+        flat = stack([x for row in rows for x in row], (len(spanning),))
+        return flat.reshape(len(spanning), -1, cluster.nv)
+    motion = ClusterMotion.of(model, cluster)
+    _, singular, right = np.linalg.svd(motion.matrix(spanning))
+    null = np.swapaxes(right[:, motion.rank :], 1, 2)
+    looped = [c for link in cluster.geometry.looped for c in link.freedoms]
+    triangle = np.linalg.qr(null[:, looped], mode="r")
+    regular = np.min(np.abs(np.diagonal(triangle, axis1=1, axis2=2)), axis=1) > MOVES
+    if np.all(regular):
+        null = null @ np.linalg.inv(triangle)
+    result: Array = null * motion.unit[:, None]
+    lost = singular[:, motion.rank - 1] <= CHANGE * singular[:, 0]
+    result[lost] = np.nan
+    return result
+
+
+def unit_rates(model: Model, cluster: Cluster, spanning: Array, columns: Sequence[int]) -> Array:
+    """Rates (n, spanning velocities, k) of a cluster's joints for unit rates of those of columns.
+
+    The others of these are at rest. Not-a-number at dead points, where they do not tell the motion,
+    and at change points. Of spins of rods, beside these, there is as little as can be.
+    """
+    basis = motions(model, cluster, spanning)
+    unit = ClusterMotion.of(model, cluster).unit[list(columns)]
+    finite = np.all(np.isfinite(basis), axis=(1, 2))
+    rows = np.where(finite[:, None, None], basis[:, list(columns)] / unit[:, None], 0.0)
+    singular = np.linalg.svd(rows, compute_uv=False)[:, -1]
+    bound = DEAD if cluster.implicit else SINGULAR
+    inverse = np.linalg.pinv(rows, rcond=SINGULAR) / unit
+    result: Array = basis @ inverse
+    result[~(finite & (singular > bound))] = np.nan
+    result[:, list(columns)] = np.where(np.isnan(result[:, list(columns)]), np.nan,
+                                        np.eye(len(columns)))  # fmt: skip
+    return result
+
+
+@cached_on_model
+def motor_rows(model: Model) -> Array:
+    """The rates of the actuators by all joints' velocities (nu, spanning velocities)."""
+    rows = np.zeros((len(model.actuators), model.n_joint_velocities))
+    for n, each in enumerate(model.actuators):
+        for row, k in each.rows:
+            rows[n, row] += k
+    return rows
+
+
+def columns_of(model: Model, cluster: Cluster, bodies: Sequence[int]) -> list[int]:
+    """The spanning velocities of bodies' joints within their cluster."""
+    return [v - cluster.spanning_v.start for body in bodies for v in model.nodes[body].freedoms]
+
+
+@cached_on_model
+def own_joints(model: Model, index: int) -> tuple[int, ...]:
+    """Bodies of a cluster whose joints have motors of their own, if these determine the cluster.
+
+    Else none. A motor is a joint's own whose rate is that joint's alone, directly or by a gear.
+    """
+    cluster = model.clusters[index]
+    driven = {_geared(cluster, each.terms[0][0]) for each in model.actuators
+              if len(each.terms) == 1}  # fmt: skip
+    bodies = tuple(
+        b for b in cluster.bodies
+        if model.joints[b].name in driven and model.nodes[b].joint.nv == 1
+    )  # fmt: skip
+    if len(bodies) != sum(model.nodes[b].joint.nv for b in limb_bodies(model)[index]):
+        return ()
+    rates = unit_rates(model, cluster, start_of(model, cluster), columns_of(model, cluster, bodies))
+    return bodies if np.all(np.isfinite(rates)) else ()
+
+
+def _geared(cluster: Cluster, name: str) -> str:
+    """The joint of loops that one coupling of two joints ties a joint beside them to; else it."""
+    geometry, joints = cluster.geometry, cluster.joints
+    looped = {joints[n] for n in geometry.looped_bodies}
+    if name in looped:
+        return name
+    pairs = [{joints[n] for n, _ in each.terms} for each in geometry.linear]
+    others = [(each - {name}) & looped for each in pairs if name in each and len(each) == 2]
+    return next((other for each in others for other in each), name)
+
+
+def start_of(model: Model, cluster: Cluster) -> Array:
+    """A cluster's spanning positions at neutral (1, nq)."""
+    return spanning_start(cluster, model.neutral()[cluster.q])[None]
+
+
+@cached_on_model
+def rowed(model: Model) -> tuple[int, ...]:
+    """Bodies whose joints have rows in reports: of one freedom, and of limbs.
+
+    If some of a limb's joints have motors of their own, all that have are among them.
+    """
+    result: list[int] = []
+    for index, limb in enumerate(limb_bodies(model)):
+        own = own_joints(model, index)
+        result += sorted({*limb, *(own if set(own) & set(limb) else ())})
+    return tuple(b for b in sorted(result) if model.nodes[b].joint.nv == 1)
+
+
+@cached_on_model
+def beside(model: Model, body: int) -> tuple[int, ...]:
+    """Bodies, this one among them, whose joints tell how its cluster moves: the others rest.
+
+    If its joint has a motor of its own, they are those that have; else those of the limb. A joint
+    that is neither takes the place of the limb's that it moves with most, at neutral.
+    """
+    cluster = model.clusters[model.nodes[body].cluster]
+    for bodies in (own_joints(model, cluster.index), limb_bodies(model)[cluster.index]):
+        if body in bodies:
+            return bodies
+    limb = list(limb_bodies(model)[cluster.index])
+    columns = columns_of(model, cluster, limb)
+    rates = unit_rates(model, cluster, start_of(model, cluster), columns)[0]
+    (own,) = columns_of(model, cluster, [body])
+    share = np.abs(np.nan_to_num(rates[own])) / ClusterMotion.of(model, cluster).unit[columns]
+    most = columns[int(np.argmax(share))]
+    return tuple(b if most not in columns_of(model, cluster, [b]) else body for b in limb)
+
+
+def connected(model: Model, index: int) -> list[int]:
+    """Indices of the clusters whose joints share motors with one, that one first."""
+    rows = motor_rows(model)
+    touched = np.array([np.any(rows[:, c.spanning_v] != 0.0, axis=1) for c in model.clusters])
+    result = [index]
+    for each in result:
+        for other in np.flatnonzero(np.any(touched & touched[each], axis=1)).tolist():
+            if other not in result:
+                result.append(other)
+    return result
+
+
+def torque_map(model: Model, rates: Array, cluster: Cluster) -> Array:
+    """Torques (n, coordinates, nu) of limb joints for unit forces of motors.
+
+    The first coordinates are those of ``rates`` (n, spanning velocities of the cluster, k); the
+    others those of limbs of clusters that share motors with it, at neutral.
+    """
+    rows = motor_rows(model)
+    parts = [np.swapaxes(rows[:, cluster.spanning_v] @ rates, 1, 2)]
+    for index in connected(model, cluster.index)[1:]:
+        other = model.clusters[index]
+        columns = columns_of(model, other, limb_bodies(model)[index])
+        still = unit_rates(model, other, start_of(model, other), columns)
+        part = np.swapaxes(rows[:, other.spanning_v] @ still, 1, 2)
+        parts.append(np.broadcast_to(part, (len(rates), *part.shape[1:])))
+    return np.concatenate(parts, axis=1)
+
+
+def condition(ratios: Array) -> Array:
+    """The condition (n,) of A (n, motors, k), its columns of length 1: no joint's unit is in it.
+
+    1 where limb joints ask right angles of the motors; infinite where motors rest while the limb
+    moves, and where there are fewer motors than joints.
+    """
+    finite = np.all(np.isfinite(ratios), axis=(1, 2))
+    if ratios.shape[1] < ratios.shape[2]:
+        return np.where(finite, np.inf, np.nan)
+    columns = np.where(finite[:, None, None], ratios, 1.0)
+    sizes = np.linalg.norm(columns, axis=1, keepdims=True)
+    singular = np.linalg.svd(columns / np.maximum(sizes, TINY), compute_uv=False)
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.where(finite, singular[:, 0] / singular[:, -1], np.nan))

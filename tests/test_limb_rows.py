@@ -1,0 +1,165 @@
+"""Rows of actuation: motors and joints of limbs, the other joints of the limb at rest."""
+
+from __future__ import annotations
+
+import functools
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import robomodel as rm
+from robomodel.dynamics.actuators.envelopes import JointEnvelope, limb_limits
+from robomodel.dynamics.actuators.limbs import condition
+from robomodel.reach.box import boxes
+
+DATA = Path(__file__).parent / "data" / "limbs"
+
+
+@functools.cache
+def study(name: str) -> tuple[rm.Model, rm.Actuation]:
+    model = rm.load(DATA / name)
+    return model, rm.actuation(model)
+
+
+def row(name: str, joint: str) -> JointEnvelope:
+    return next(each for each in study(name)[1].joints if each.joint == joint)
+
+
+def ratio(name: str, motor: str, joint: str) -> tuple[float, float]:
+    drive = next(each for each in study(name)[1].drives if each.name == motor)
+    found = next(each for each in drive.ratios if each.joint == joint)
+    return found.low, found.high
+
+
+def test_an_ankle_of_belts_and_rods() -> None:
+    """Crank and heel radius are equal: both motors turn 3.6 for pitch; ±0.75 · 3.6 for roll."""
+    name = "ankle_belts_two_rods.urdf"
+    pitch, roll = row(name, "pitch"), row(name, "roll")
+    assert (pitch.rest, roll.rest) == (("roll",), ("pitch",))
+    for motor, sign in (("left_motor", 1.0), ("right_motor", -1.0)):
+        np.testing.assert_allclose(ratio(name, motor, "pitch"), 3.6, rtol=1e-9)
+        np.testing.assert_allclose(
+            np.max(np.abs(ratio(name, motor, "roll"))), 0.75 * 3.6, rtol=1e-9
+        )
+        assert sign * ratio(name, motor, "roll")[0] > 0.0
+    assert pitch.effort == pytest.approx(2 * 3.6 * 5)
+    assert pitch.velocity == pytest.approx(110 / 3.6)
+    inertia = 2 * (2e-5 + 0.06 * 0.02**2 + 5.5e-5 * 3.6**2)
+    np.testing.assert_allclose(pitch.inertia[pitch.line], inertia, rtol=1e-9)
+    middle = int(roll.line[np.argmin(np.abs(roll.positions[roll.line]))])
+    assert roll.torque[middle] == pytest.approx(27.0, rel=1e-6)
+    assert roll.speed[middle] == pytest.approx(110 / 2.7, rel=1e-6)
+    assert 25.9 < roll.effort < 26.1  # at its limits, 0.4
+    assert limb_limits(study(name)[0])["pitch"].effort == pytest.approx(36.0)
+
+
+def crank_angle(side: float, pitch: float, roll: float) -> float:
+    """The motor's angle of ankle_two_rods.xml: |heel - tip|² = l² is a cos u + b sin u = c."""
+    y, height = 0.031 * side, 0.26 if side > 0 else 0.18
+    length = math.hypot(0.014, 0.265 if side > 0 else 0.185)
+    cp, sp, cr, sr = math.cos(pitch), math.sin(pitch), math.cos(roll), math.sin(roll)
+    heel = np.array([-0.052, cr * y - sr * 0.012, sr * y + cr * 0.012 - 0.017])
+    x, z = cp * heel[0] + sp * heel[2], -sp * heel[0] + cp * heel[2] - height
+    a, b = 2.0 * 0.038 * x, -2.0 * 0.038 * z
+    c = length**2 - 0.038**2 - x * x - z * z - (heel[1] - y) ** 2
+    turn = math.atan2(b, a) - math.acos(c / math.hypot(a, b))
+    return side * math.remainder(turn, 2.0 * math.pi)
+
+
+@pytest.mark.slow
+def test_an_ankle_of_two_rods_has_the_rates_of_its_closed_form() -> None:
+    """Where it reaches, the map to both motors is that of the lengths of the rods."""
+    name = "ankle_two_rods.xml"
+    model, result = study(name)
+    h = 1e-6
+    for joint, way in (("pitch_joint", (h, 0.0)), ("roll_joint", (0.0, h))):
+        mine = row(name, joint)
+        at = model.joint_positions(mine.q)
+        for n, side in enumerate((1.0, -1.0)):
+            slopes = [
+                (crank_angle(side, p + way[0], r + way[1])
+                 - crank_angle(side, p - way[0], r - way[1])) / (2.0 * h)
+                for p, r in zip(at["pitch_joint"], at["roll_joint"], strict=True)
+            ]  # fmt: skip
+            np.testing.assert_allclose(mine.ratios[:, n], slopes, rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(
+        ratio(name, "left_motor", "pitch_joint"), (1.3566, 3.4957), atol=1e-4
+    )
+    np.testing.assert_allclose(
+        ratio(name, "right_motor", "pitch_joint"), (-4.9128, -1.3545), atol=1e-4
+    )
+    (limb,) = result.limbs
+    np.testing.assert_allclose(limb.ratios, [[1.3615, 0.8158], [-1.3585, 0.8158]], atol=1e-4)
+    assert 0.85 < limb.share < 0.92
+    assert [at for at, by in limb.lost if by == "loop"] == [(-0.8, -0.25), (-0.8, 0.25)]
+    assert "pitch_joint -0.8, roll_joint 0.25 does not close" in str(result)
+    pitch = row(name, "pitch_joint")
+    middle = int(pitch.line[np.argmin(np.abs(pitch.positions[pitch.line]))])
+    assert pitch.torque[middle] == pytest.approx(81.6, abs=0.05)
+    with_limb = '<robot name="limb">' + "".join(
+        f'<joint name="{n}" independent="true"/>' for n in ("pitch_joint", "roll_joint")
+    ) + "</robot>"  # fmt: skip
+    same = rm.actuation(rm.load(DATA / name, extend=with_limb))
+    for one, other in zip(result.drives, same.drives, strict=True):
+        for mine, its in zip(one.ratios, other.ratios, strict=True):
+            np.testing.assert_allclose((mine.low, mine.high), (its.low, its.high), rtol=1e-6)
+
+
+@pytest.mark.slow
+def test_a_symmetric_leg_has_symmetric_rows() -> None:
+    name = "five_bar_leg.urdf"
+    for joint, other in (("front", "rear"), ("rear", "front")):
+        mine = row(name, joint)
+        assert mine.rest == (other,)
+        assert (mine.effort, mine.velocity) == (pytest.approx(8 * 1.6), pytest.approx(400 / 8))
+    table = str(study(name)[1]).partition("\nJoints: ")[2]
+    (line,) = [x.split() for x in table.splitlines() if x.startswith("  rear ")]
+    assert line[:2] == ["rear", "front"]
+
+
+@pytest.mark.slow
+def test_an_elbow_behind_a_crank_is_the_cranks() -> None:
+    """The elbow is crank less lift; with lift at rest, the crank's motor alone moves it."""
+    name = "palletizer_level_hand.urdf"
+    elbow = row(name, "elbow")
+    assert (elbow.rest, elbow.actuators) == (("lift",), ("crank",))
+    assert elbow.effort == pytest.approx(144.0)
+    assert elbow.velocity == pytest.approx(420 / 90)
+
+
+def test_rows_are_chosen_by_name() -> None:
+    model, _ = study("ankle_belts_two_rods.urdf")
+    (crank,) = rm.actuation(model, "left_crank").joints
+    np.testing.assert_allclose(crank.ratios, 3.6, rtol=1e-9)
+    assert crank.actuators == ("left_motor",)
+    assert crank.rest == ("right_crank",)
+    with pytest.raises(rm.errors.UnknownNameError, match=r"no joint 'pich'.*did you mean 'pitch'"):
+        rm.actuation(model, ["pich"])
+    with pytest.raises(ValueError, match="'left_motor' is a rotor's"):
+        rm.actuation(model, ["left_motor"])
+
+
+def test_conditions_have_no_units() -> None:
+    ratios = np.array([[[1.0, 2.0], [1.0, -2.0]], [[1.0, 2.0], [1.0, 2.0]], [[3.0, 0], [0, 0.1]]])
+    found = condition(ratios)
+    np.testing.assert_allclose(found[[0, 2]], 1.0)
+    assert found[1] > 1e15
+    assert np.isinf(condition(ratios[:1, :1])).all()
+
+
+@pytest.mark.slow
+def test_boxes_are_reached_as_the_closed_form_says() -> None:
+    """A target is reached if both rods' equations have a root there, and the way to it."""
+    model, _ = study("ankle_two_rods.xml")
+    (box,) = boxes(model)
+    closes = []
+    for pitch, roll in box.targets:
+        try:
+            angles = [crank_angle(side, pitch, roll) for side in (1.0, -1.0)]
+        except ValueError:
+            angles = [math.nan]
+        closes.append(bool(np.all(np.abs(angles) <= 1.5)))
+    np.testing.assert_array_equal(box.reached, closes)
+    assert np.max(np.abs(model.residual(box.q))) < 1e-12
