@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import tracemalloc
 import warnings
 from typing import Any
 
@@ -287,6 +288,42 @@ def test_other_libraries_share_the_arrays() -> None:
         assert np.shares_memory(np.from_dlpack(array), array)
     jax = pytest.importorskip("jax")
     assert jax.numpy.from_dlpack(sim.q).unsafe_buffer_pointer() == sim.q.ctypes.data
+
+
+def test_states_are_read_only() -> None:
+    """What would be lost at the next step is refused; results of them are plain arrays."""
+    model, options = standing()
+    sim = rm.Simulation(model, 3, **options)
+    kept = sim.q
+    for array in (sim.q, sim.v, sim.time, sim.contact_forces, sim.contact_residual):
+        assert not array.flags.writeable
+        with pytest.raises(ValueError, match=r"read-only; reset\(rows, q=, v=\)"):
+            array[0] = 0.0
+        with pytest.raises(ValueError, match="read-only"):
+            np.copyto(array, 1.0)
+        array.copy()[0] = 0.0
+        assert type(array + 1.0) is np.ndarray
+        assert type(array.max()) is np.float64
+    with pytest.raises(ValueError, match="read-only"):
+        sim.q[1][2] = np.nan
+    sim.step()
+    assert sim.q is kept
+    sim.reset([1], q=model.neutral())
+    np.testing.assert_array_equal(sim.q[1], model.neutral())
+
+
+def test_a_step_makes_no_large_arrays() -> None:
+    model = rm.robots.load("planar_leg_linkage")
+    sim = rm.Simulation(model, 2048)
+    sim.step()
+    tracemalloc.start()
+    sim.step()
+    tracemalloc.reset_peak()
+    before = tracemalloc.get_traced_memory()[0]
+    sim.step()
+    most = tracemalloc.get_traced_memory()[1] - before
+    tracemalloc.stop()
+    assert most < 0.6 * sim.q.nbytes
 
 
 def test_sensors() -> None:

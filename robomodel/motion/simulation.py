@@ -77,8 +77,8 @@ class Simulation:
     RuntimeWarning; other robots are not affected.
 
     Attributes:
-        q: Configurations (n, nq). This and the following arrays are always the same objects; read
-            them, and write by :meth:`reset`.
+        q: Configurations (n, nq). This and the following arrays are always the same objects, and
+            read-only: :meth:`reset` writes states.
         v: Velocities (n, nv).
         time: Time since each robot's start (n,) [s].
         contact_forces: Mean forces over the last call (n, k, 3) [N], world axes, in the order of
@@ -173,11 +173,12 @@ class Simulation:
         self._before = np.zeros((n, model.nq + model.nv), number)
         self._well, self._alive = np.ones((2, n), bool)  # finite now, and before the call
         self._ahead: dict[int, Ahead] = {}
-        self.q, self.v = _aligned((n, model.nq), number), _aligned((n, model.nv), number)
-        self.time = _aligned((n,), "float64")
+        self._q, self._v = _aligned((n, model.nq), number), _aligned((n, model.nv), number)
+        self._time = _aligned((n,), "float64")
         k = 0 if one.setting is None else len(one.points) + len(one.pairs)
-        self.contact_forces = _aligned((n, k, 3), number)
-        self.contact_residual = _aligned((n,), number)
+        self._forces, self._residual = _aligned((n, k, 3), number), _aligned((n,), number)
+        self.q, self.v, self.time = _shown(self._q), _shown(self._v), _shown(self._time)
+        self.contact_forces, self.contact_residual = _shown(self._forces), _shown(self._residual)
 
     def __repr__(self) -> str:
         return (
@@ -210,7 +211,7 @@ class Simulation:
                 one, rows, held, self._h, self.threads, self._ahead, *more, done=self._collect
             )
         self._steps += self.substeps
-        np.multiply(self._steps, self._h, out=self.time)
+        np.multiply(self._steps, self._h, out=self._time)
         self._tell()
 
     def _collect(self, piece: Any) -> None:
@@ -221,15 +222,16 @@ class Simulation:
         self._show(piece)
         if one.setting is not None:
             impulses = np.einsum("ntk->nk", rows[:, 1:, one.residual + 1 :])
-            self.contact_forces[piece] = one.forces(impulses, self.substeps * self._h)
-            self.contact_residual[piece] = np.max(rows[:, 1:, one.residual], axis=1)
+            self._forces[piece] = one.forces(impulses, self.substeps * self._h)
+            self._residual[piece] = np.max(rows[:, 1:, one.residual], axis=1)
 
     def _show(self, rows: Any) -> None:
         """Update q and v of some robots, and whether they are finite."""
         nq, nv = self.model.nq, self.model.nv
         states = self._states[rows, : nq + nv]
-        self.q[rows], self.v[rows] = states[:, :nq], states[:, nq:]
-        self._well[rows] = np.isfinite(states).all(axis=1)
+        self._q[rows], self._v[rows] = states[:, :nq], states[:, nq:]
+        with np.errstate(invalid="ignore"):  # a sum, of which np.isfinite makes no large arrays
+            self._well[rows] = np.isfinite(np.add.reduce(states, axis=1))
 
     def _tell(self) -> None:
         """Warn of robots that have failed in this step, and of unsolved contacts."""
@@ -297,9 +299,9 @@ class Simulation:
             states = np.broadcast_to(states, (len(numbers), self._step.size))
         self._states[numbers] = states
         self._before[numbers] = states[:, : self._before.shape[1]]
-        self._steps[numbers], self.time[numbers] = 0, 0.0
-        self.contact_forces[numbers] = 0.0
-        self.contact_residual[numbers] = 0.0
+        self._steps[numbers], self._time[numbers] = 0, 0.0
+        self._forces[numbers] = 0.0
+        self._residual[numbers] = 0.0
         self._alive[numbers] = True
         for n in self._ahead.keys() & set(numbers.tolist()):
             del self._ahead[n]
@@ -345,7 +347,7 @@ class Simulation:
         """
         return SimulationState(
             self._kind, self._states.copy(), self._before.copy(), self._steps.copy(),
-            self.contact_forces.copy(), self.contact_residual.copy(), self._loops.copy(),
+            self._forces.copy(), self._residual.copy(), self._loops.copy(),
             self._p.copy(), dict(self._ahead),
         )  # fmt: skip
 
@@ -366,11 +368,11 @@ class Simulation:
         for here, saved in (
             (self._states, state.rows), (self._before, state.before), (self._steps, state.steps),
             (self._loops, state.loops), (self._p, state.parameters),
-            (self.contact_forces, state.forces), (self.contact_residual, state.residual),
+            (self._forces, state.forces), (self._residual, state.residual),
         ):  # fmt: skip
             here[:] = saved
         self._ahead = dict(state.ahead)
-        np.multiply(self._steps, self._h, out=self.time)
+        np.multiply(self._steps, self._h, out=self._time)
         self._show(slice(None))
         self._alive[:] = self._well
 
@@ -388,17 +390,17 @@ class Simulation:
             velocities: (n, n_joint_velocities) in ``joint_names`` order, the base first.
         """
         model, one, states = self.model, self._step, self._states
-        z = states[:, one.columns[2]] if one.checks else self.v
+        z = states[:, one.columns[2]] if one.checks else self._v
         bases = states[:, one.columns[3]]
         if not self._geometry(slice(None)):
-            positions = stack(model.spanning_positions(unstack(self.q)), (self.n,))
-            x = np.concatenate([self.q, z, bases], axis=1)
+            positions = stack(model.spanning_positions(unstack(self._q)), (self.n,))
+            x = np.concatenate([self._q, z, bases], axis=1)
             return positions, np.asarray(joint_rates(model)(x))
         robots = one.robots(self._p)
         here = in_tangents(robots, unstack(bases), refined=True)
         with np.errstate(all="ignore"):
-            rates = joint_velocities(here, unstack(self.q), unstack(z))
-            positions = stack(robots.spanning_positions(unstack(self.q)), (self.n,))
+            rates = joint_velocities(here, unstack(self._q), unstack(z))
+            positions = stack(robots.spanning_positions(unstack(self._q)), (self.n,))
         return positions, stack(rates, (self.n,))
 
     def motors(self) -> tuple[Array, Array]:
@@ -410,8 +412,8 @@ class Simulation:
         """
         given = self._geometry(slice(None)) or None
         return (
-            actuator_positions(self.model, self.q, parameters=given),
-            actuator_velocities(self.model, self.q, self.v, parameters=given),
+            actuator_positions(self.model, self._q, parameters=given),
+            actuator_velocities(self.model, self._q, self._v, parameters=given),
         )
 
     def frame(self, name: str) -> Array:
@@ -424,7 +426,7 @@ class Simulation:
             pose: (n, 4, 4) in the world.
         """
         given = self._geometry(slice(None)) or None
-        pose: Array = frame_pose(self.model, self.q, name, parameters=given)
+        pose: Array = frame_pose(self.model, self._q, name, parameters=given)
         return pose
 
     def imu(self, link: str) -> tuple[Array, Array]:
@@ -439,7 +441,7 @@ class Simulation:
                 less gravity; after a reset that of rest.
         """
         nq = self.model.nq
-        pose, speed = self.frame(link), self._frame_speed(self.q, self.v, link)
+        pose, speed = self.frame(link), self._frame_speed(self._q, self._v, link)
         turn = np.swapaxes(pose[:, :3, :3], 1, 2)
         before = self._frame_speed(self._before[:, :nq], self._before[:, nq:], link)
         gravity = np.tile(np.asarray(self.model.gravity), (self.n, 1))
@@ -457,6 +459,31 @@ class Simulation:
             self.model, q, v, link, reference="local_world_aligned", parameters=given
         )
         return np.asarray(speed, float)
+
+
+class Shown(np.ndarray):
+    """A read-only array that a simulation writes on; it says how to write on the simulation."""
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        if not self.flags.writeable:
+            raise ValueError("it is read-only; reset(rows, q=, v=) of the simulation writes states")
+        super().__setitem__(key, value)
+
+    def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
+        plain = np.asarray(array)
+        return plain[()] if return_scalar else plain
+
+    def __dlpack__(self, **options: Any) -> Any:
+        """The memory itself: what DLPack hands on is not marked as read-only."""
+        memory = self.view(np.ndarray)
+        memory.flags.writeable = True
+        return memory.__dlpack__(**options)
+
+
+def _shown(array: Array) -> Array:
+    view = array.view(Shown)
+    view.flags.writeable = False
+    return view
 
 
 def _aligned(shape: tuple[int, ...], dtype: str) -> Array:
