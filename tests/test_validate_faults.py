@@ -11,16 +11,24 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
-from seeded_faults import KINDS, Named, Seeds, against, alone, counterparts, is_named
 from shipped_robots import DISTINCT
 from texts import joint, link, loop, robot
 from validation_texts import only
 
 import robomodel as rm
+from benchmarks.shared.seeded_faults import (
+    KINDS,
+    Named,
+    Seeds,
+    against,
+    alone,
+    counterparts,
+    is_named,
+)
 from robomodel.description import Limits, Link
 from robomodel.model import build
 from robomodel.reports.validation.context import CheckContext
-from robomodel.reports.validation.symmetry_checks import check_symmetry
+from robomodel.reports.validation.twin_checks import check_twins
 
 
 @cache
@@ -151,7 +159,6 @@ SIDES = {"link": ("left", "right"), "joint": ("l", "r")}
         (biped(xy=3e-4), ("mirrored", "link", 0.077)),
         (biped(axis="1 0 0"), ("axis", "joint", 1.0)),
         (biped(upper="68.75493541569878"), ("degrees", "joint", None)),
-        (biped(mass=2.0, xy=3e-4), None),  # another part
     ],
 )
 def test_mirror_images(text: str, found: tuple[str, str, float | None] | None) -> None:
@@ -166,6 +173,13 @@ def test_mirror_images(text: str, found: tuple[str, str, float | None] | None) -
     assert check == "degrees" or "counterpart" in findings[0].message
     if value is not None:
         assert value in (pytest.approx(x.value, rel=0.01) for x in findings)
+
+
+def test_two_faults_of_one_link() -> None:
+    """A mass of twice and signs of products: both are told."""
+    report = rm.validate(biped(mass=2.0, xy=3e-4))
+    told = {x.check: x.value for x in report.findings if x.source.element == "link 'right'"}
+    assert told == {"asymmetry": pytest.approx(2.0), "mirrored": pytest.approx(0.077, rel=0.01)}
 
 
 def bar(length: float, *, factor: float = 1.0, about_origin: bool = False, xy: float = 0.0) -> str:
@@ -307,7 +321,7 @@ def _turned_axis(name: str) -> Callable[[str], str]:
     [
         ("tello", "axis", "shin-to-foot", _turned_axis("left-shin-to-foot")),
         ("mit_humanoid", "axis", "knee_link_joint", _turned_axis("right_knee_link_joint")),
-        ("tello", "anchor", "shin-to-foot", lambda t: t.replace("0.03197409", "0.03697409", 1)),
+        ("tello", "anchor", "ankle-rod", lambda t: t.replace("0.03197409", "0.03697409", 1)),
     ],
 )
 def test_legs_in_linkages_are_compared_with_their_counterparts(
@@ -319,7 +333,7 @@ def test_legs_in_linkages_are_compared_with_their_counterparts(
     assert wrong != text
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", rm.DescriptionWarning)  # the rod's end leaves it open
-        found = list(check_symmetry(CheckContext(rm.load(wrong))))
+        found = list(check_twins(CheckContext(rm.load(wrong))))
     named = [each for each in found if each.check == check and each.severity == "warning"]
     assert named
     assert all(element in each.source.element for each in named)

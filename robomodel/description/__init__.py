@@ -397,13 +397,18 @@ class TransmittedJoint:
 
 @dataclass(frozen=True, slots=True)
 class Actuator:
-    """An actuator of a transmission; its reduction (None where the file gives none), its rotor."""
+    """An actuator of a transmission; its reduction (None where the file gives none), its rotor.
+
+    ``gains`` are those of the servo that a simulator's file makes of it: force per position and per
+    velocity at its shaft, zeros without one. They have no effect on dynamics.
+    """
 
     name: str
     role: str = ""
     reduction: float | None = None
     rotor: Rotor | None = None
     motor: Motor | None = None
+    gains: tuple[float, float] = (0.0, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -431,10 +436,22 @@ class Sensor:
 
 
 @dataclass(frozen=True, slots=True)
+class Stepping:
+    """The time step [s] that a simulator's file asks for.
+
+    ``implicit``: its integrator treats velocity gains of servos implicitly.
+    """
+
+    step: float
+    implicit: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Description:
     """A whole robot in the order of its file; ``gravity`` if the file states it.
 
-    ``format`` is the file's format; URDF+ counts as URDF.
+    ``format`` is the file's format; URDF+ counts as URDF. ``stepping``: the step of a simulator's
+    file, which no motion here uses.
     """
 
     name: str
@@ -448,6 +465,7 @@ class Description:
     format: Literal["urdf", "sdf", "mjcf", "usd"] = "urdf"
     springs: tuple[Spring | JointSpring, ...] = ()
     sensors: tuple[Sensor, ...] = ()
+    stepping: Stepping | None = None
 
     @property
     def simulated(self) -> bool:

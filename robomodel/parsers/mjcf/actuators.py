@@ -96,6 +96,15 @@ class Motors(CompiledSection):
             most = min(most, self._largest(span, gain, "control", source))
         return most if most > 0.0 else math.inf
 
+    def gains(self, number: int) -> tuple[float, float]:
+        """Position and velocity gain of a servo at the actuator's shaft; zeros without one."""
+        import mujoco
+
+        if self.model.actuator_biastype[number] != mujoco.mjtBias.mjBIAS_AFFINE:
+            return 0.0, 0.0
+        _, position, velocity = (-float(x) for x in self.model.actuator_biasprm[number, :3])
+        return position + 0.0, velocity + 0.0
+
     def _largest(self, span: Any, gain: float, what: str, source: Source) -> float:
         low, high = (gain * float(x) for x in span)
         if abs(low + high) > SAME * max(abs(low), abs(high)):
@@ -305,7 +314,9 @@ class Actuators(CompiledSection):
                 if joint not in self.ties.locked
             )
             motor = self.motors.of_actuator(number, name, terms, gear, source)
-            actuator = Actuator(name, reduction=gear if terms else None, motor=motor)
+            reduction = gear if terms else None
+            gains = self.motors.gains(number) if terms else (0.0, 0.0)
+            actuator = Actuator(name, reduction=reduction, motor=motor, gains=gains)
             yield Transmission(name, tag, ends, (actuator,), source)
 
 

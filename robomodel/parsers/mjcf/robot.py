@@ -29,6 +29,7 @@ from robomodel.description import (
     Pose,
     Shape,
     ShapeKind,
+    Stepping,
 )
 from robomodel.description.poses import ORIGIN, compose, displacement, inverse, tidy, vec
 from robomodel.errors import DescriptionError
@@ -336,7 +337,19 @@ def _description(elements: CompiledElements) -> Description:
         format="mjcf",
         springs=(*springs.of_tendons(), *actuators.dampers()),
         sensors=elements.compiled.sensors,
+        stepping=_stepping(elements),
     )
+
+
+def _stepping(elements: CompiledElements) -> Stepping:
+    """The time step, and whether the integrator is one of the implicit ones."""
+    options = elements.compiled.options
+    try:
+        step = float(options.get("timestep", "0.002"))
+    except ValueError:
+        step = math.nan  # MuJoCo does not see it here, and refuses it
+    implicit = options.get("integrator", "Euler").startswith("implicit")
+    return Stepping(step, implicit)
 
 
 def _check_finite(elements: CompiledElements) -> None:

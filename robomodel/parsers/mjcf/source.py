@@ -310,6 +310,7 @@ class Whole:
         default_factory=list
     )  # <model> elements and their trees
     sensors: list[Sensor] = field(default_factory=list)
+    options: dict[str, str] = field(default_factory=dict)
     serial: int = 0
 
     def named(self, kind: str, name: str) -> SourceElement | None:
@@ -336,6 +337,8 @@ class Preparation:
 
     def prepare(self, root: SourceElement, *, attached: bool = False) -> None:
         """Change the tree in place; meshes of an attached model get unique names."""
+        for section in () if attached else root.find("option"):
+            self.whole.options |= section.attributes
         for section in root.find("sensor"):
             self.whole.sensors += [
                 Sensor(node.attributes.get("name", ""), node.tag, node.source)
@@ -541,7 +544,8 @@ class CompiledFile:
 
     ``standing`` is the same model with stand-ins for all meshes, in which geoms have the poses of
     the file. The inertias of the bodies ``unweighed`` depend on meshes that could not be read.
-    ``custom`` are the ``<custom>`` texts and numbers of the file.
+    ``custom`` are the ``<custom>`` texts and numbers of the file, ``options`` the attributes of its
+    ``<option>``.
     """
 
     model: Any
@@ -552,6 +556,7 @@ class CompiledFile:
     unweighed: frozenset[int]
     custom: Mapping[str, str]
     sensors: tuple[Sensor, ...] = ()
+    options: Mapping[str, str] = field(default_factory=dict)
 
     def node(self, kind: str, name: str) -> SourceElement | None:
         """The element of the file from which a compiled element came, also if it is a copy."""
@@ -604,7 +609,7 @@ def compile_mjcf(document: Document) -> CompiledFile:
     document.issues.extend((*whole.issues, *compiler.issues, *_missing(whole.meshes, folder)))
     sensors = tuple(whole.sensors)
     return CompiledFile(
-        model, standing, root, whole.names, whole.meshes, unweighed, custom, sensors
+        model, standing, root, whole.names, whole.meshes, unweighed, custom, sensors, whole.options
     )
 
 

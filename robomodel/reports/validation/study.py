@@ -37,9 +37,10 @@ from robomodel.reports.document import (
 )
 from robomodel.reports.drawings import Drawings
 from robomodel.reports.plots import Line, Plot
+from robomodel.reports.validation import file_checks as files
 from robomodel.reports.validation import mechanism_checks as mechanics
 from robomodel.reports.validation import number_checks as numbers
-from robomodel.reports.validation import symmetry_checks as symmetry
+from robomodel.reports.validation import twin_checks as twins
 from robomodel.reports.validation.context import CheckContext
 from robomodel.reports.validation.linkage import LinkageStudy
 from robomodel.tolerances import CLOSED
@@ -53,10 +54,14 @@ CHECKS: tuple[Callable[[CheckContext], Iterator[Finding]], ...] = (
     mechanics.check_limits,
     numbers.check_inertias,
     numbers.check_centres,
-    symmetry.check_symmetry,
+    twins.check_twins,
     numbers.check_shapes,
     numbers.check_rotors,
     numbers.check_units,
+    files.check_meshes,
+    files.check_zero_limits,
+    files.check_gains,
+    files.check_collisions,
 )
 """All checks; docs/validate.md explains them by the ids of their findings."""
 

@@ -1,0 +1,287 @@
+"""Numbers of limbs against those of their mirror images and copies: what differs is told, once."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from texts import joint, link, loop, robot
+
+import robomodel as rm
+from robomodel.reports.document import Finding
+from robomodel.reports.validation.context import CheckContext
+from robomodel.reports.validation.twin_checks import check_twins, find_symmetries
+
+DATA = Path(__file__).parent / "data" / "twins"
+
+
+def text(name: str, *changes: tuple[str, str]) -> str:
+    """A file of sound twins with changes, each of which is at one place."""
+    result = (DATA / name).read_text(encoding="utf-8")
+    for old, new in changes:
+        assert result.count(old) == 1, old
+        result = result.replace(old, new)
+    return result
+
+
+def told(file: str) -> list[Finding]:
+    """Warnings that compare limbs."""
+    findings = check_twins(CheckContext(rm.load(file)))
+    return [each for each in findings if each.severity != "note"]
+
+
+def elements(findings: list[Finding]) -> set[tuple[str, str]]:
+    return {(each.check, each.source.element) for each in findings}
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["gripper_turned.urdf", "gripper_mirrored.urdf", "hand.urdf", "biped.urdf", "walker.xml"],
+)
+def test_sound_twins_have_no_findings(name: str) -> None:
+    assert told(text(name)) == []
+
+
+def test_maps_between_limbs() -> None:
+    """A mirror image, a half turn, and turns by 120° about the axis of a hand."""
+    maps = {}
+    for name in ("biped", "gripper_turned", "hand"):
+        twins, _ = find_symmetries(CheckContext(rm.load(text(f"{name}.urdf"))))
+        assert all(each.placed and each.share > 0.99 for each in twins)
+        maps[name] = [each.map for each in twins]
+    assert np.allclose(maps["biped"], [np.diag([1.0, -1.0, 1.0])])
+    assert np.allclose(maps["gripper_turned"], [np.diag([-1.0, -1.0, 1.0])] * 2)
+    turns = [round(math.degrees(math.atan2(by[1, 0], by[0, 0]))) for by in maps["hand"]]
+    assert sorted(turns) == [-120, 120, 120]
+
+
+TARSUS = (
+    '<origin xyz="0.02 0.003 -0.18"/><mass value="0.95"/><inertia ixx="0.012" iyy="0.0125" '
+    'izz="0.0006"'
+)
+KNEE = '<child link="rightknee"/><origin xyz="0.01 0 -0.24"/>'
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "check", "element", "value"),
+    [
+        (TARSUS, '<origin xyz="0.02 0.003 -0.18"/><mass value="950"/><inertia ixx="12" iyy="12.5" '
+                 'izz="0.6"', "unit", "link 'lefttarsus'", 1000.0),
+        (TARSUS, TARSUS.replace("-0.18", "0.02"), "asymmetry", "link 'lefttarsus'", 0.2),
+        (TARSUS, TARSUS.replace("0.0125", "0.0095"), "asymmetry", "link 'lefttarsus'", None),
+        (KNEE, KNEE.replace("0.01 ", "0.07 "), "anchor", "joint 'right_knee'", 0.06),
+        ('"left_knee_motor"><mechanicalReduction>16', '"left_knee_motor"><mechanicalReduction>160',
+         "ratio", "transmission 'left_knee_drive'", 160.0),
+        ('"left_foot_motor"><mechanicalReduction>50', '"left_foot_motor"><mechanicalReduction>-50',
+         "ratio", "transmission 'left_foot_drive'", -50.0),
+        ('<limit lower="-0.3" upper="0.5"', '<limit lower="-0.5" upper="0.3"',
+         "axis", "joint 'left_hip_roll'", None),
+    ],
+)  # fmt: skip
+def test_one_fault_of_a_biped(
+    old: str, new: str, check: str, element: str, value: float | None
+) -> None:
+    """It is told at its element; all other numbers agree."""
+    findings = told(text("biped.urdf", (old, new)))
+    assert (check, element) in elements(findings)
+    assert len({each.check for each in findings}) == 1
+    other = element.replace("left", "\0").replace("right", "left").replace("\0", "right")
+    assert {each.source.element for each in findings} <= {element, other}
+    if value is not None:
+        assert value in (pytest.approx(each.value) for each in findings)
+
+
+def test_a_missing_inertial() -> None:
+    wrong = re.sub(r'(<link name="lefttarsus">).*?(</link>)', r"\1\2", text("biped.urdf"))
+    assert elements(told(wrong)) == {("override", "link 'lefttarsus'")}
+
+
+def test_two_faults_of_one_link_and_a_wrong_limb() -> None:
+    """Faults neither hide each other nor the pair."""
+    wrong = text("biped.urdf", (TARSUS, TARSUS.replace("0.95", "2.9").replace("-0.18", "-0.4")))
+    assert {each.source.element for each in told(wrong)} >= {"link 'lefttarsus'"}
+    assert {each.message.split()[0] for each in told(wrong)} == {"its", "weighs"}
+    three = text("hand.urdf").replace(
+        '<link name="finger2_proximal"><inertial><origin xyz="0 0 0.025"/><mass value="0.04"/>',
+        '<link name="finger2_proximal"><inertial><origin xyz="0 0 0.02"/><mass value="0.09"/>',
+    )
+    assert {each.source.element for each in told(three)} == {"link 'finger2_proximal'"}
+
+
+@pytest.mark.parametrize("frames", ["turned", "mirrored"])
+@pytest.mark.parametrize(("joint_name", "factor"), [("knuckle", -1.0), ("finger", 10.0)])
+def test_ratios_by_the_motions_that_they_give(frames: str, joint_name: str, factor: float) -> None:
+    """One finding, at the joint whose motion is not the image; its leader's side is right."""
+    sound = text(f"gripper_{frames}.urdf")
+    pattern = rf'(name="right_inner_{joint_name}_joint".*?multiplier=")(-?\d+)'
+    wrong = re.sub(pattern, lambda m: f"{m[1]}{factor * float(m[2]):g}", sound, count=1)
+    (finding,) = told(wrong)
+    assert finding.check == "ratio"
+    assert finding.source.element == f"joint 'right_inner_{joint_name}_joint'"
+    # independently: the poses of the two halves at one position
+    model, by = (
+        rm.load(wrong),
+        np.diag([-1.0, -1.0, 1.0] if frames == "turned" else [1.0, -1.0, 1.0]),
+    )
+    q = model.configuration({"finger_joint": 0.5})
+    off = {
+        part: float(np.abs(by @ rm.frame_pose(model, q, f"left_{part}")[:3, :3]
+                           @ by - rm.frame_pose(model, q, f"right_{part}")[:3, :3]).max())
+        for part in ("outer_knuckle", "inner_knuckle", "inner_finger")
+        if frames == "mirrored"
+    }  # fmt: skip
+    assert [part for part, x in off.items() if x > 1e-6] == [f"inner_{joint_name}"] * bool(off)
+
+
+def test_motors_and_ends_of_loops_in_mjcf() -> None:
+    """A gear of ten times; a rod's end 5 mm off, where drawings differ by 4 mm in other numbers."""
+    ten = text("walker.xml", ('joint="left_hip" gear="9"', 'joint="left_hip" gear="90"'))
+    assert ("ratio", "motor 'left_hip_motor'") in elements(told(ten))
+    drawn = text("walker.xml").replace('pos="0 0.005 -0.11" mass="1.4"',
+                                       'pos="0.004 0.005 -0.11" mass="1.412"')  # fmt: skip
+    drawn = drawn.replace('pos="-0.045000 0 0" mass="0.09"', 'pos="-0.041 0 0" mass="0.0908"', 1)
+    assert told(drawn) == []
+    (end,) = told(drawn.replace('name="left_rod_end" pos="0.01', 'name="left_rod_end" pos="0.015'))
+    assert (end.check, end.source.element) == ("anchor", "connect 'left_pin'")
+    assert "0.015 0 -0.188" in end.message
+
+
+def limb(side: str, y: float, more: str = "", *, slid: float = 0.0, turn: float = 0.0) -> str:
+    """A hip about y, a shank and a wheel; frames of the shank's joint may be elsewhere on its axis.
+
+    ``turn``: the limb at zero is turned about its hip by this.
+    """
+    m = math.copysign(1.0, y)
+    inertial = (
+        '<inertial><origin xyz="{} {} {}"/><mass value="{}"/><inertia ixx="0.01" iyy="0.011" '
+        'izz="0.003" ixy="0" ixz="0.0004" iyz="0"/></inertial>'
+    )
+    return (
+        link(f"{side}_thigh", inertial.format(0.01, 0.02 * m, -0.1, 2.0))
+        + link(f"{side}_shank", inertial.format(0.02, 0.01 * m - slid, -0.12, 1.0))
+        + link(f"{side}_wheel", inertial.format(0.0, 0.005 * m, 0.0, 0.5))
+        + joint(f"{side}_hip", "base", f"{side}_thigh", f"0 {y} 0", axis="0 1 0",
+                rpy=f"0 {turn} 0")
+        + joint(f"{side}_knee", f"{side}_thigh", f"{side}_shank", f"0 {0.03 * m + slid} -0.25",
+                axis="0 1 0")
+        + joint(f"{side}_axle", f"{side}_shank", f"{side}_wheel", f"0.01 {0.02 * m - slid} -0.3",
+                axis="0 1 0")
+        + more
+    )  # fmt: skip
+
+
+def test_frames_and_zeros_of_files_are_free() -> None:
+    """A joint's frame may be anywhere on its axis, and its zero position another one."""
+    for changes in ({}, {"slid": 0.04}, {"turn": math.pi}):
+        assert told(robot(limb("left", 0.1), limb("right", -0.1, **changes))) == []
+    wrong = robot(limb("left", 0.1), limb("right", -0.1)).replace("0 -0.03 -0.25", "0 -0.07 -0.25")
+    assert ("anchor", "joint 'right_knee'") in elements(told(wrong))
+
+
+def test_wheels_turn_forward_by_equal_signs() -> None:
+    """Legs that are half turns of each other, and wheels that are not: no fault."""
+    legs = [limb(f"{end}_{side}", y).replace('"0 0.1 0"', f'"{x} 0.1 0"')
+            .replace('"0 -0.1 0"', f'"{x} -0.1 0"')
+            for end, x in (("front", 0.3), ("hind", -0.3))
+            for side, y in (("left", 0.1), ("right", -0.1))]  # fmt: skip
+    assert told(robot(*legs)) == []
+    knee = re.sub(r'(name="front_left_knee".*?<axis xyz="0 )1', r"\g<1>-1", robot(*legs), count=1)
+    assert "axis" in {each.check for each in told(knee)}
+
+
+def test_another_part_is_a_note() -> None:
+    """A shank that differs in mass, centre, inertia and the place of its wheel is another one."""
+    other = limb("right", -0.1).replace('-0.12"/><mass value="1.0"/>', '-0.2"/><mass value="2.5"/>')
+    other = other.replace("0.01 -0.02 -0.3", "0.01 -0.02 -0.4")
+    findings = list(check_twins(CheckContext(rm.load(robot(limb("left", 0.1), other)))))
+    assert {(each.severity, each.check) for each in findings} == {("note", "asymmetry")}
+    assert {each.source.element for each in findings} == {"link 'left_shank'", "link 'right_shank'"}
+
+
+@pytest.mark.parametrize("base", [False, True])
+def test_a_floating_base_a_ball_and_a_loop(base: bool) -> None:
+    """Ball joints have no axis; a spherical loop between the legs belongs to both."""
+    legs = [
+        limb(side, y, link(f"{side}_arm") + joint(f"{side}_ball", "base", f"{side}_arm",
+                                                  f"0 {2 * y} 0.2", kind="spherical"))
+        for side, y in (("left", 0.1), ("right", -0.1))
+    ]  # fmt: skip
+    tie = loop("tie", "spherical", "left_shank", "right_shank", "0 -0.13 0", "0 0.13 0")
+    for more in ("", tie):
+        model = rm.load(robot(*legs, more), floating_base=base)
+        findings = check_twins(CheckContext(model))
+        assert [each for each in findings if each.severity != "note"] == []
+
+
+# ---- what other programs stumble over ------------------------------------------------------------
+
+
+def test_meshes_that_are_not_there(tmp_path: Path) -> None:
+    (tmp_path / "there.stl").write_bytes(b"solid there\nendsolid there\n")
+    shape = '<visual><geometry><mesh filename="{}"/></geometry></visual>'
+    file = tmp_path / "robot.urdf"
+    file.write_text(
+        robot(
+            link("a", shape.format("there.stl") + shape.format("gone.stl")),
+            link("b", shape.format("package://nowhere/gone.stl")),
+            joint("j", "base", "a"),
+            joint("k", "a", "b"),
+        )
+    )
+    found = [x for x in rm.validate(file).findings if x.check == "mesh-missing"]
+    assert {each.source.element for each in found} == {"link 'a'", "link 'b'"}
+    assert {each.severity for each in found} == {"warning"}
+    assert not any("there.stl" in each.message for each in found)
+    assert not [x for x in rm.validate(file.read_text()).findings if x.check == "mesh-missing"]
+
+
+def test_limits_of_zero() -> None:
+    limit = '<limit lower="-1" upper="1" effort="{}" velocity="{}"/>'
+    for effort, velocity, severity in ((0, 0, "warning"), (0, 5, "note"), (5, 5, None)):
+        more = limit.format(effort, velocity)
+        report = rm.validate(robot(link("a"), joint("j", "base", "a", kind="revolute", more=more)))
+        found = [each.severity for each in report.findings if each.check == "zero-limit"]
+        assert found == ([severity] if severity else [])
+
+
+SERVO = """<mujoco><option timestep="0.002" integrator="{integrator}" gravity="0 0 0"/><worldbody>
+<body><joint name="a" axis="0 1 0"/><inertial pos="0 0 -0.1" mass="1" diaginertia="{i} {i} {i}"/>
+</body></worldbody><actuator><position name="s" joint="a" kp="{kp}" kv="{kv}" gear="2"/></actuator>
+</mujoco>"""
+
+
+@pytest.mark.parametrize(
+    ("integrator", "kp", "kv", "severity"),
+    [
+        ("Euler", 10.0, 7.0, "warning"),
+        ("Euler", 10.0, 0.5, None),
+        ("implicitfast", 10.0, 7.0, "note"),
+        ("Euler", 6.4e3, 0.0, "warning"),
+        ("Euler", 4.8e3, 0.0, None),
+    ],
+)
+def test_gains_that_a_step_does_not_hold(
+    integrator: str,
+    kp: float,
+    kv: float,
+    severity: str | None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As MuJoCo's own steps show, from a small velocity."""
+    mujoco = pytest.importorskip("mujoco")
+    inertia = 0.0129  # 0.0229 about the joint
+    file = SERVO.format(integrator=integrator, kp=kp, kv=kv, i=inertia)
+    found = [x for x in rm.validate(file).findings if x.check == "gain"]
+    assert [each.severity for each in found] == ([severity] if severity else [])
+    monkeypatch.chdir(tmp_path)  # MuJoCo logs there
+    model = mujoco.MjModel.from_xml_string(file)
+    data = mujoco.MjData(model)
+    data.qvel[0] = 1e-6
+    for _ in range(300):
+        mujoco.mj_step(model, data)
+    grown = bool(abs(data.qpos[0]) > 1e-6 or data.warning[mujoco.mjtWarning.mjWARN_BADQACC].number)
+    assert grown == (severity == "warning")
