@@ -537,3 +537,33 @@ def test_pieces_cover_a_batch_once_and_begin_with_tiles(count: int, threads: int
     assert [pieces[0].start, pieces[-1].stop] == [0, count]
     assert all(a.stop == b.start and b.start % 8 == 0 for a, b in itertools.pairwise(pieces))
     assert len(pieces) >= min(threads, -(-count // 8))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+@pytest.mark.parametrize("threads", [1, 2])
+def test_ctrl_c_ends_a_long_rollout(threads: int) -> None:
+    """Within a second, on all threads; the next call is served."""
+    script = f"""
+import os, signal, threading, time
+import numpy as np, robomodel as rm
+model = rm.robots.load("mini_cheetah")
+q, v = np.tile(model.neutral(), (64, 1)), np.zeros(model.nv)
+def roll(steps):
+    return rm.rollout(model, q, v, np.zeros((steps, model.nv)), 1e-3, threads={threads})
+before = roll(3).q
+pressed = []
+def press():
+    pressed.append(time.monotonic())
+    os.kill(os.getpid(), signal.SIGINT)
+threading.Timer(0.7, press).start()
+try:
+    roll(100_000)
+except KeyboardInterrupt:
+    print(time.monotonic() - pressed[0])
+assert np.array_equal(roll(3).q, before)
+"""
+    made = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=100, check=True
+    )
+    assert float(made.stdout) < 1.0

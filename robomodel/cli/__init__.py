@@ -113,6 +113,7 @@ def _run(arguments: Sequence[str] | None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except (typer.Abort, KeyboardInterrupt):
+        print("interrupted", file=sys.stderr)
         return 130
     return status if isinstance(status, int) else 0
 

@@ -19,11 +19,12 @@ MIN_TILES = 64  # least tiles of the last pieces of a large batch
 
 
 class _Job:
-    """The pieces of one call, which threads take in turn."""
+    """The pieces of one call, which threads take in turn until ``stop`` is set."""
 
-    def __init__(self, work: Work, pieces: list[slice]) -> None:
+    def __init__(self, work: Work, pieces: list[slice], stop: threading.Event) -> None:
         self.work = work
         self.pieces = pieces
+        self.stop = stop
         self._numbers = itertools.count()  # next() is atomic
         self._errstate: Any = np.geterr() | {"call": np.geterrcall()}
         self._ended: SimpleQueue[BaseException | None] = SimpleQueue()
@@ -31,9 +32,13 @@ class _Job:
     def _do_next(self) -> BaseException | None:
         """Run the next piece; returns the error it raised. Raises IndexError if none remain."""
         piece = self.pieces[next(self._numbers)]
+        if self.stop.is_set():
+            return None
         try:
             self.work(piece)
         except BaseException as error:
+            if isinstance(error, KeyboardInterrupt):
+                self.stop.set()
             return error
         return None
 
@@ -54,8 +59,14 @@ class _Job:
                 errors.append(self._do_next())
         except IndexError:
             pass
-        while len(errors) < len(self.pieces):
-            errors.append(self._ended.get())
+        left = len(self.pieces) - len(errors)
+        while left:
+            try:
+                errors.append(self._ended.get())
+                left -= 1
+            except KeyboardInterrupt as pressed:  # others end what they are at
+                self.stop.set()
+                errors.insert(0, pressed)
         for error in errors:
             if error is not None:
                 raise error
@@ -92,11 +103,14 @@ def _serve(jobs: SimpleQueue[_Job]) -> None:
 _POOL = _Pool()
 
 
-def share(work: Work, count: int, threads: int) -> None:
+def share(
+    work: Work, count: int, threads: int, stop: threading.Event | None = None
+) -> None:  # fmt: skip
     """Call ``work`` on slices that cover range(count), on ``threads`` threads; 0: one a processor.
 
     Slices begin where tiles do. Errors of ``work`` are raised here; floating-point errors follow
-    the caller's ``np.errstate``.
+    the caller's ``np.errstate``. ``stop`` is set by Ctrl-C, so that long work on other threads may
+    end early; KeyboardInterrupt is raised when all have ended.
     """
     if threads < 0:
         raise ValueError(f"threads must be 0 (one a processor) or more, got {threads}")
@@ -106,7 +120,8 @@ def share(work: Work, count: int, threads: int) -> None:
         work(slice(0, count))
         return
     edges = [min(count, TILE * edge) for edge in _edges(tiles, workers)]
-    job = _Job(work, [slice(*ends) for ends in itertools.pairwise(edges)])
+    pieces = [slice(*ends) for ends in itertools.pairwise(edges)]
+    job = _Job(work, pieces, stop or threading.Event())
     _POOL.call(job, workers - 1)
     job.finish()
 

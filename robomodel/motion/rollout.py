@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Unpack
@@ -46,6 +47,7 @@ UNSOLVED = {
     "float32": 1e-3,
 }  # contact residual from which on there is a RuntimeWarning
 WHOLE = 64  # steps between checks for contact problems that the kernel has not solved
+LONG = 2048  # most steps that a call of the kernel takes: Python hears Ctrl-C between calls
 CACHED = 1 << 20  # bytes of rows between checks, so that they stay in the processor's cache
 TOO_FAST = 1.0 / 3.0  # growth of ‖G‖² within a step above which a linkage turns too fast for it
 
@@ -265,7 +267,8 @@ def run_over_time(
     computed, while these are in the cache, and again where they have changed.
     """
     times, contact = rows.shape[1] - 1, step.setting
-    size = WHOLE if contact is not None and step.rows.size else max(times, 1)
+    size = WHOLE if contact is not None and step.rows.size else min(max(times, 1), LONG)
+    stop = threading.Event()
     if contact is not None and contact.arguments[0]:
         size = 1  # the planes that points touch change from step to step
     length = np.array([h], rows.dtype)
@@ -279,6 +282,8 @@ def run_over_time(
             more: Sequence[Array] = arguments,
         ) -> None:  # fmt: skip
             for at in _cached(piece, (last - first) * rows.strides[1]):
+                if stop.is_set():
+                    return
                 results = rows[at, first + 1 : last + 1]
                 step.over_time(
                     rows[at, first, : step.size], force[at, first:last], length,
@@ -288,7 +293,7 @@ def run_over_time(
                 if done is not None and last == times:
                     done(at)
 
-        share(part, len(rows), threads)
+        share(part, len(rows), threads, stop)
         left[list(ahead), 0] = True
         motions = np.flatnonzero(np.any(left, axis=1))
         if len(motions):
