@@ -208,6 +208,27 @@ _CHECKS = (
         "Angles are in degrees where the format has radians.",
         "Multiply them by π/180.",
     ),
+    # ---- for other programs
+    Check(
+        "mesh-missing", "warning",
+        "A mesh file is not there, without which most simulators refuse the robot.",
+        "Put the file there, or mend its path.",
+    ),
+    Check(
+        "zero-limit", "warning",
+        "A limit of velocity or effort is zero, as exporters of CAD programs write it.",
+        "Write the limits that the joint has, or leave them out.",
+    ),
+    Check(
+        "gain", "warning",
+        "A servo's gain is too large for the file's time step: the joint explodes.",
+        "Lower the gain or the step, or give the joint its motor's armature.",
+    ),
+    Check(
+        "collision", "warning",
+        "A link has no collision shape, or one at another place, where its counterpart has.",
+        "Give both links their shapes.",
+    ),
 )  # fmt: skip
 
 CATALOGUE = {check.id: check for check in _CHECKS}

@@ -526,6 +526,8 @@ def _tell_number(
 def _limits(joints: tuple[Joint, Joint], sign: float, placed: bool) -> Iterator[Reading]:
     names = joints[0].name, joints[1].name
     limits = joints[0].limits, joints[1].limits
+    if any(x.type != "continuous" and math.isinf(x.limits.upper - x.limits.lower) for x in joints):
+        return  # where limits are the wrong way round, which reading the file warns of
     amount = _limits_apart(limits, sign)
     if amount > DIFFERENT:
         spans = [_span(each) for each in limits]
