@@ -216,7 +216,8 @@ def plan(
         obstacles: Spheres that points avoid.
         prior: Densities of a Gaussian process prior over the motion, one or (nv,), as of
             :meth:`.factors.ConstantVelocity.noise`: accelerations cost, too, and the more, the
-            smaller the density.
+            smaller the density. Without one, only torques cost, and long swings that gravity
+            supports may not converge (a PUMA 560 in 1.2 s does not); densities of 0.1 to 10 do.
         positions: (lower, upper) by joint, replacing the file's.
         velocities: Limits by joint, replacing the file's.
         torques: Limits by joint or by actuator, replacing the file's.

@@ -51,6 +51,7 @@ ASSUMED_DELAY = 0.05  # assumed deviation of a delay [s]
 DELAY_UNIT = 0.01  # unit of delays [s]
 LATEST = 0.25  # longest delay [s]; forces within this time of both ends of a log are not used
 LINEAR = ("offset", "delay", "static friction")
+PIECE = 16384  # samples whose regressors a call computes: 0.1 to 1 s
 
 Wrenches = Mapping[str, ArrayLike]
 
@@ -137,7 +138,7 @@ class Sensors:
             force = force + rnea(model, q, still, still, backend=backend)
             force = force - rnea(model, q, still, still, f_ext=self.wrenches, backend=backend)
         if a is not None:
-            rows = regressor(model, q, v, a, backend=backend)
+            rows = _in_pieces(model, q, v, a, backend)
         else:
             assert self.step is not None
             q = np.broadcast_to(q, (*batch, model.nq))
@@ -408,6 +409,21 @@ def _sizes(model: Model, names: Sequence[str]) -> tuple[int, int]:
             "freedoms needs one"
         )
     return nq, nv
+
+
+def _in_pieces(model: Model, q: Array, v: Array, a: Array, backend: Backend) -> Array:
+    """Regressors of a long log, by calls between which Python hears Ctrl-C."""
+    if not q.ndim == v.ndim == a.ndim == 2 or not PIECE < len(q) == len(v) == len(a):
+        return regressor(model, q, v, a, backend=backend)
+    rows: Array | None = None
+    for first in range(0, len(q), PIECE):
+        at = slice(first, first + PIECE)
+        part = regressor(model, q[at], v[at], a[at], backend=backend)
+        if rows is None:
+            rows = np.empty((len(q), *part.shape[1:]))
+        rows[at] = part
+    assert rows is not None
+    return rows
 
 
 def _joint(model: Model, name: str) -> tuple[int, int, range]:
