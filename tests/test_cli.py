@@ -4,9 +4,12 @@ import json
 import math
 import re
 import shlex
+import signal
 import subprocess
 import sys
+import time
 import types
+from pathlib import Path
 
 import pytest
 from cases import few
@@ -512,3 +515,19 @@ def test_names_are_completed(tmp_path):
     (tmp_path / "meshes").mkdir()
     (tmp_path / "notes.txt").touch()
     assert complete_robots(f"{tmp_path}/m") == [f"{tmp_path}/mine.urdf", f"{tmp_path}/meshes/"]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+def test_ctrl_c_ends_a_command(tmp_path: Path) -> None:
+    """Within seconds, with the shells' exit status; nothing is written."""
+    made = tmp_path / "report.html"
+    command = [sys.executable, "-m", "robomodel", "actuation", "tello", "--html", str(made)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        time.sleep(1.5)
+        assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert said.strip().endswith("interrupted")
+    assert not made.exists()

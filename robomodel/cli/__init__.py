@@ -94,6 +94,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     sys.exit(_run(arguments))
 
 
+INTERRUPTED = 130  # exit status after Ctrl-C, also Typer's
+
+
 def _run(arguments: Sequence[str] | None) -> int:
     try:
         status = app(args=arguments, prog_name="robomodel", standalone_mode=False)
@@ -113,8 +116,9 @@ def _run(arguments: Sequence[str] | None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except (typer.Abort, KeyboardInterrupt):
+        status = INTERRUPTED
+    if status == INTERRUPTED:
         print("interrupted", file=sys.stderr)
-        return 130
     return status if isinstance(status, int) else 0
 
 
