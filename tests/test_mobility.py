@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import warnings
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -386,3 +388,43 @@ def test_balls_of_rods_are_written_as_hinges(ending, spins, base, tmp_path) -> N
         close(*(np.array([x["j0"], x["j1"]]) for x in rates), 1e-9)
     with pytest.raises(ValueError, match="rods is 'balls' or 'hinges', not 'bars'"):
         write(model, file, rods="bars")
+
+
+def with_axis_off(text: str, joint: str, degrees: float) -> str:
+    """The linkage with one joint's axis turned about a direction across it."""
+    head, axis, tail = re.split(rf'(?<=<joint name="{joint}")(.*?axis xyz=")', text, maxsplit=1)
+    numbers, rest = tail.split('"', 1)
+    along = np.array([float(x) for x in numbers.split()])
+    across = np.cross(along, np.random.default_rng(0).normal(size=3))
+    across /= np.linalg.norm(across)
+    angle = np.radians(degrees)
+    turned = np.cos(angle) * along + np.sin(angle) * np.cross(across, along)
+    return f'{head}{axis}{" ".join(map(repr, turned.tolist()))}"{rest}'
+
+
+@pytest.mark.parametrize(("name", "degrees"), [("Bennett", 0.3), ("Sarrus", 0.3)])
+def test_configurations_that_a_file_leaves_open_are_told_at_the_call(
+    name: str, degrees: float
+) -> None:
+    """Where an axis is off by more than is mended, and by less than what is refused."""
+    text = with_axis_off(instance(name, 0, 0.0)[0], "j0", degrees)
+    with pytest.warns(rm.DescriptionWarning, match="closes only nearly"):
+        model = rm.load(text)
+    with pytest.warns(RuntimeWarning, match=r"'l0' stay open by .* contradict each other") as said:
+        q = np.array([model.random_configuration(k, branch="any") for k in range(8)])
+    gaps = np.max(np.abs(model.residual(q)), axis=-1)
+    assert 1e-4 < np.max(gaps) < 1e-2
+    told = [float(str(each.message).split("open by ")[1].split()[0]) for each in said]
+    assert 3.1 * told[-1] > np.max(gaps)  # what was told is not far below what comes
+    assert all(b > 2.9 * a for a, b in pairwise(told))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.random_configuration(0, branch="any")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", rm.DescriptionWarning)
+        accepted = rm.load(text, tolerance=0.01)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        accepted.random_configuration(0, branch="any")
+        exact = rm.load(instance(name, 0, 0.0)[0])
+        exact.check(exact.random_configuration(0, branch="any"))

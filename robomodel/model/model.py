@@ -510,7 +510,17 @@ class Model:
         """
         generator = np.random.default_rng(rng)
         at = None if near is None else self._positions(near, "near")
-        q: Array = METHODS["random_configuration"](self, generator, at, branch, base_pose)
+        drawn = METHODS["random_configuration"](self, generator, at, branch, base_pose)
+        return self._warned(drawn)
+
+    @cached_property
+    def _contradicted(self) -> tuple[Cluster, ...]:
+        return states.contradicted(self)
+
+    def _warned(self, q: Array) -> Array:
+        """A configuration, with a warning if the file leaves its loops open."""
+        if self._contradicted:
+            states.warn_of_contradictions(self, self._contradicted, q)
         return q
 
     def is_reachable(self, q: ArrayLike) -> Any:
@@ -577,7 +587,7 @@ class Model:
         positions = {} if positions is None else positions
         if not isinstance(positions, Mapping):
             raise TypeError(f"positions maps joints to positions, not {type(positions).__name__}")
-        return moving.solve(self, positions, at, base_pose)
+        return self._warned(moving.solve(self, positions, at, base_pose))
 
     def close(self, q: ArrayLike, *, parameters: Mapping[str, ArrayLike] | None = None) -> Array:
         """The closed configuration nearest to q; quaternions are normalised.
@@ -610,7 +620,7 @@ class Model:
         """
         if parameters is not None:
             return parametric.close(self, self._positions(q), parameters)
-        return moving.close(self, self._positions(q))
+        return self._warned(moving.close(self, self._positions(q)))
 
     def check(
         self, q: ArrayLike, v: ArrayLike | None = None, *, tolerance: float = CLOSED
@@ -673,7 +683,8 @@ class Model:
             >>> model.joint_positions(model.integrate(q, [0.1]))["joint1"].round(9)
             np.float64(0.9)
         """
-        return moving.integrate(self, self._positions(q), self._velocities(v_dt, "v_dt"))
+        moved = moving.integrate(self, self._positions(q), self._velocities(v_dt, "v_dt"))
+        return self._warned(moved)
 
     def difference(self, q0: ArrayLike, q1: ArrayLike) -> Array:
         """The v that leads from q0 to q1 in unit time: the inverse of ``integrate``.

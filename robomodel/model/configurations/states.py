@@ -7,25 +7,27 @@ for other states too.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from robomodel.arrays import Array, Mask
-from robomodel.errors import ClosureError, few
+from robomodel.errors import ClosureError, argument, few, warn
 from robomodel.mechanism.closure import Geometry
 from robomodel.mechanism.constraints import Polynomial
+from robomodel.mobility.exploration import tolerance_above
 from robomodel.model.configurations import functions
 from robomodel.model.configurations.following import allowed
 from robomodel.model.configurations.singular import NEAR, Singularity, singularities
 from robomodel.model.elements import Cluster, position_names, quaternions
-from robomodel.tolerances import WITHIN
+from robomodel.tolerances import OPEN, WITHIN
 
 if TYPE_CHECKING:
     from robomodel.model.model import Model
 
+WORSE = 3.0  # times a gap that was warned of: from there on it is warned of again
 REMEDY = "model.close(q) or model.configuration(...) gives one"
 
 
@@ -72,6 +74,7 @@ def check(
     if v is not None:
         check_finite(v, "v", model.dof_names)
     refuse(model, [*unit_faults(model, q, tolerance), *loop_faults(model, q, tolerance)])
+    warn_of_contradictions(model, contradicted(model), q)
     return (*_beyond(model, q, v), *singularities(model, q))
 
 
@@ -158,6 +161,40 @@ def _open(cluster: Cluster, q: Array, tolerance: float) -> Iterator[Fault]:
             what = f"fails by {worst:.3g}{_where(bad)}"
             message = f"coupling '{coupling.name}' of joints {joints} {what}"
             yield Fault(message, coupling.name, worst)
+
+
+def contradicted(model: Model) -> tuple[Cluster, ...]:
+    """The clusters whose file's numbers contradict each other, without a tolerance that says so.
+
+    Their redundant conditions stay open.
+    """
+    stated = {loop.name for loop in model.description.loops if loop.tolerance is not None}
+    return tuple(
+        cluster
+        for cluster in model.clusters
+        if cluster.implicit and cluster.slack and stated.isdisjoint(cluster.geometry.names)
+    )
+
+
+def warn_of_contradictions(model: Model, clusters: Iterable[Cluster], q: Array) -> None:
+    """Warn if configurations leave conditions of these clusters open, more than was said before."""
+    key = warn_of_contradictions
+    for cluster in clusters:
+        geometry = cluster.geometry
+        gaps = np.abs(geometry.evaluate(q[..., cluster.q])[0])
+        gaps[..., list(cluster.closing_rows)] = 0.0
+        gaps[~np.isfinite(gaps)] = 0.0
+        worst = float(np.max(gaps, initial=0.0))
+        if worst > max(OPEN, WORSE * model._derived.get(key, 0.0)):
+            model._derived[key] = worst
+            message = (
+                f"loops {few(geometry.names)} stay open by {worst:.2g} (m, or sine of an angle) "
+                f"here: numbers of '{model.name}' contradict each other, as was said when it was "
+                "loaded, and what counts as redundant is left open; correct them, or accept it by "
+                + argument("tolerance", tolerance_above(worst))
+            )
+            warn(RuntimeWarning(message))
+            return
 
 
 def _beyond(model: Model, q: Array, v: Array | None) -> Iterator[LimitViolation]:
