@@ -549,6 +549,57 @@ def test_corrections_are_written_into_each_format(repository, form):
     np.testing.assert_allclose(mended.upper, sound.upper, rtol=1e-12)
 
 
+def dog() -> str:
+    """A trunk with four legs of one link each, all alike."""
+    inertial = (
+        '<inertial><origin xyz="0.01 0 -0.1"/><mass value="{}"/><inertia ixx="{}" ixy="0" ixz="0"'
+        ' iyy="{}" iyz="0" izz="{}"/></inertial>'
+    )
+    parts = [f'<link name="trunk">{inertial.format(6.1, 0.03, 0.08, 0.09)}</link>\n']
+    for name, x, y in (("fl", 0.2, 0.1), ("fr", 0.2, -0.1), ("rl", -0.2, 0.1), ("rr", -0.2, -0.1)):
+        parts.append(
+            f'<link name="{name}">{inertial.format(0.63, 0.0041, 0.0044, 0.0007)}</link>\n'
+            f'<joint name="{name}_hip" type="revolute"><parent link="trunk"/><child link="{name}"/>'
+            f'<origin xyz="{x} {y} 0"/><axis xyz="0 1 0"/>'
+            '<limit lower="-1.1" upper="0.9" effort="20" velocity="20"/></joint>\n'
+        )
+    return f'<robot name="dog">\n{"".join(parts)}</robot>\n'
+
+
+GRAMS = {"0.63": "630", "0.0041": "4.1", "0.0044": "4.4", "0.0007": "0.7"}
+DEGREES = {'lower="-1.1"': 'lower="-63.0253575"', 'upper="0.9"': 'upper="51.5662016"'}
+
+
+@pytest.mark.parametrize(
+    ("check", "changes"), [("unit", GRAMS), ("override", {"0.63": "2.1"}), ("degrees", DEGREES)]
+)
+def test_numbers_of_twins_are_written(repository, run, check, changes):
+    """A leg in grams, with another mass, with limits in degrees: M and limits of the sound dog."""
+    path = repository / "dog" / "dog.urdf"
+    path.parent.mkdir()
+    before, name, after = dog().partition('<link name="fr">')
+    for right, wrong in changes.items():
+        after = after.replace(right, wrong, 1)
+    path.write_text(before + name + after)
+    assert check in {each.check for each in report_of(repository, "dog").findings}
+    run("lint", "dog", "--fix", "--write", "--jobs", "1")
+    mended, sound = rm.load(path), rm.load(dog())
+    q = sound.random_configuration(np.random.default_rng(1))
+    np.testing.assert_allclose(rm.crba(mended, q), rm.crba(sound, q), rtol=0, atol=1e-12)
+    np.testing.assert_allclose(mended.upper, sound.upper, rtol=1e-8)
+    assert not [x for x in report_of(repository, "dog").findings if x.severity != "note"]
+
+
+def test_of_two_that_differ_none_is_changed(repository):
+    """Masses of two fingers: neither is known to be right."""
+    text = lint_repository.GRIPPER.replace('value="0.11"', 'value="0.14"', 1)
+    (repository / GRIPPER).write_text(text)
+    report = report_of(repository, "gripper")
+    assert [x.source.element for x in report.findings if "counterpart" in x.message]
+    (fixed,) = fixed_files(report)
+    assert fixed.after.count(b'value="0.14"') == fixed.after.count(b'value="0.11"') == 1
+
+
 def test_edits_of_attributes_and_texts():
     data = "<?xml version='1.0'?>\n<r a = 'é>' b=\"2\">\n<c> 3 </c><d/>é</r>".encode()
     text = Text.of(data)

@@ -12,7 +12,7 @@ import itertools
 import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -126,7 +126,9 @@ def _judged(groups: Sequence[Sequence[Reading]]) -> Iterator[Finding]:
             mine, others = reading.doubts[side], reading.doubts[1 - side]
             if others - mine > MARGIN:
                 continue
-        yield reading.tell(side)
+        finding = reading.tell(side)
+        certain = witnesses or reading.doubts[side] - reading.doubts[1 - side] > MARGIN
+        yield finding if certain else replace(finding, corrections=())
 
 
 def _others_median(amounts: Sequence[float], one: float) -> float:

@@ -28,7 +28,7 @@ from robomodel.reports.comparison.differences import (
     mass_cause,
     shown,
 )
-from robomodel.reports.document import Finding, note, warning
+from robomodel.reports.document import Correction, Finding, note, warning
 from robomodel.reports.validation.context import CheckContext
 from robomodel.reports.validation.number_checks import DUMMY
 from robomodel.reports.validation.twins import CENTRE, ROOT, Part, Segment, Skeleton, Twins
@@ -283,7 +283,19 @@ def _tell_mass(
         "check the masses of both; the inertia that belongs to a mass grows with it",
         ratio,
         "ratio",
+        _mass_corrections(wrong, right, grown),
     )
+
+
+def _mass_corrections(wrong: Part, right: Part, grown: bool) -> tuple[Correction, ...]:
+    """The counterpart's mass, and the inertia that goes with it where both are in other units."""
+    inertial = wrong.link.inertial
+    if inertial is None:
+        return ()
+    label = inertial.source.element
+    scaled = tuple(x * right.mass / wrong.mass for x in inertial.inertia)
+    inertia = (Correction(label, "inertia", scaled),) if grown else ()
+    return (Correction(label, "mass", (right.mass,)), *inertia)
 
 
 def _tell_com(
@@ -579,6 +591,11 @@ def _tell_degrees(joints: tuple[Joint, Joint], ratio: float, side: int) -> Findi
         "write radians",
         ratio,
         "ratio",
+        tuple(
+            Correction(large.source.element, name, (math.radians(limit),))
+            for name, limit in (("lower", large.limits.lower), ("upper", large.limits.upper))
+            if _span(large.limits) > _span(small.limits)
+        ),
     )
 
 
