@@ -133,9 +133,7 @@ def test_a_pendulum_rebounds_from_the_ground(friction: float) -> None:
     assert motion.contact_residual.max() <= 1e-10
     assert np.abs(motion.contact_forces).max() < 5e3
     assert np.all(np.diff(motion.energy) < 1e-5 * motion.kinetic.max())
-    q = rm.rollout(
-        model, [0.0], [0.0], np.zeros((700, 1)), 1e-3, ground=ground, contacts=end, details=False
-    ).q
+    q = rm.rollout(model, [0.0], [0.0], np.zeros((700, 1)), 1e-3, ground=ground, contacts=end).q
     np.testing.assert_allclose(q, motion.q, atol=1e-9)
 
 

@@ -14,9 +14,11 @@ from numpy.typing import NDArray
 from rollouts import q_and_v
 
 import robomodel as rm
+from robomodel.motion.contact_rows import Setting
 from robomodel.motion.ground import as_points
 from robomodel.motion.limits import Acting
-from robomodel.motion.steps import FixedStep, on_ground
+from robomodel.motion.plant import Plant
+from robomodel.motion.steps import FixedStep
 
 Array = NDArray[np.float64]
 FOOT = ("shank", (0.0, 0.0, -0.3))
@@ -130,8 +132,10 @@ def test_contact_problems_solved_elsewhere_give_the_same_step(leg: rm.Model) -> 
     text = LEG.replace('<axis xyz="1 0 0"/>', '<axis xyz="1 0 0"/><dynamics friction="0.5"/>')
     model = rm.load(text.replace('lower="-10"', 'lower="0.55"', 1))
     ground, points = rm.Ground(0.6, restitution=0.3), as_points(model, [FOOT])
-    setting = on_ground(Acting(stops=frozenset({"up"})), [ground], points, stop_restitution=0.1)
-    step = FixedStep(model, "time_stepping", setting=setting, grounds=(ground,))
+    acting = Acting(stops=frozenset({"up"}))
+    setting = Setting.on(acting, [ground], points, stop_restitution=0.1)
+    step = FixedStep(Plant(model), "time_stepping", setting, (ground,))
+    layout = step.layout
     q = above(model, 0.6, -1.0, 0.004)
     q[0] += max(0.55 - q[0] + 0.003, 0.0)
     states = step.start(q, np.array([-5.0, 0.3, 0.0, 0.0]))[0][None]
@@ -139,14 +143,14 @@ def test_contact_problems_solved_elsewhere_give_the_same_step(leg: rm.Model) -> 
     for _ in range(8):
         result = step.whole(states, tau, 1e-3)
         again = result.copy()
-        again[..., step.residual] = 1.0
-        step.finish(states, tau, 1e-3, (), again)
-        assert again[0, step.residual] <= 1e-11
+        again[..., layout.residual] = 1.0
+        step.solving.finish(states, tau, 1e-3, (), again)
+        assert again[0, layout.residual] <= 1e-11
         np.testing.assert_allclose(again[0, :10], result[0, :10], rtol=1e-9, atol=1e-9)
-        forces = slice(step.residual + 1, None)
+        forces = layout.impulses
         np.testing.assert_allclose(again[0, forces], result[0, forces], rtol=1e-7, atol=1e-9)
-        seen.append(result[0, step.residual + 3])
-        states = result[:, : step.size]
+        seen.append(result[0, layout.residual + 3])
+        states = result[:, : layout.size]
     assert max(seen) > 0.1
 
 

@@ -16,7 +16,10 @@ from robomodel.kernels.compile import compile_ptx
 from robomodel.kernels.function import as_dtype
 from robomodel.model.derived import cache_key, cached_on_model
 from robomodel.model.model import Model
-from robomodel.motion.steps import LOST, TORN, FixedStep
+from robomodel.motion.checks import LOST
+from robomodel.motion.plant import Plant
+from robomodel.motion.schemes import TORN
+from robomodel.motion.steps import FixedStep
 from robomodel.scalars import Scalar, Vector, select
 
 METHODS = ("rk4", "semi_implicit_euler")
@@ -43,8 +46,8 @@ class CudaRollout:
         self.dtype = as_dtype(options["dtype"])
         method, flags = options["method"], (options["passive"], options["saturate"])
         passive, saturate = flags
-        self._step = FixedStep(model, method, options["closing"], passive=passive,
-                               saturate=saturate, dtype=self.dtype)  # fmt: skip
+        plant = Plant(model, passive=passive, saturate=saturate, closing=options["closing"])
+        self._step = FixedStep(plant, method, dtype=self.dtype)
         n = model.nq + model.nv
         self.sizes = (n, model.nv, 1, n)
         entry = f"rollout_{self.dtype}"
@@ -74,8 +77,9 @@ class CudaRollout:
         iteration = step.iteration
         if iteration.table:
             inputs += [trace.inputs(iteration.carried), trace.inputs(iteration.columns)]
-        outputs = step.build(step.from_independent(inputs[0]), *inputs[1:])
-        checks, carried = outputs[step.size : step.results], outputs[step.results :]
+        layout = step.layout
+        outputs = step.build(layout.from_independent(inputs[0]), *inputs[1:])
+        checks, carried = outputs[layout.size : layout.results], outputs[layout.results :]
         return trace.program([*_lost(outputs[:n], checks, LOST[self.dtype] ** 2), *carried]).fused()
 
     def __reduce__(self) -> tuple[Callable[..., CudaRollout], tuple[object, ...]]:

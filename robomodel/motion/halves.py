@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -45,15 +45,17 @@ def halving(
     return parts
 
 
-def halved(
-    take: Callable[[Array, float, float], StepShare], state: Array, first: float, share: float
-) -> list[StepShare]:
-    """The parts of one :func:`halving`, computed by ``take``."""
-    steps = halving(state, first, share)
-    wanted = next(steps)
-    while True:
+class Halves:
+    """One :func:`halving`: while a part is ``wanted``, it is computed and given; then ``parts``."""
+
+    def __init__(self, state: Array, first: float = 0.0, share: float = 1.0) -> None:
+        self.parts: list[StepShare] = []
+        self._steps = halving(state, first, share)
+        self.wanted: Wanted | None = next(self._steps)
+
+    def give(self, part: StepShare) -> None:
+        """Take the part that was wanted."""
         try:
-            wanted = steps.send(take(*wanted))
+            self.wanted = self._steps.send(part)
         except StopIteration as end:
-            parts: list[StepShare] = end.value
-            return parts
+            self.wanted, self.parts = None, end.value

@@ -26,6 +26,8 @@ from robomodel.motion.collision import (
     between_links,
     round_pairs,
 )
+from robomodel.motion.contact_programs import SWEEPS
+from robomodel.motion.contact_rows import Setting
 from robomodel.motion.ground import (
     Contacts,
     Ground,
@@ -35,10 +37,11 @@ from robomodel.motion.ground import (
     touching_points,
 )
 from robomodel.motion.limits import Acting, method_of, named
-from robomodel.motion.steps import SWEEPS, FixedStep, on_ground
+from robomodel.motion.plant import CLOSINGS, Plant
+from robomodel.motion.servo import Servo
+from robomodel.motion.steps import FixedStep
 
 NONE = np.zeros(0)
-CLOSINGS = 2  # Newton steps that close loops after a step
 
 Method: TypeAlias = Literal["rk4", "dop853", "radau", "semi_implicit_euler", "time_stepping"]
 ADAPTIVE = ("dop853", "radau")
@@ -251,18 +254,23 @@ class MotionSetup:
             implicit.warn_of_instability(self.model, rates, step)
         return method
 
-    def fixed_step(self, method: str, **options: Any) -> FixedStep:
+    def fixed_step(
+        self, method: str, *, saturate: bool = False, servo: Servo | None = None,
+        dtype: Dtype = "float64", backend: str = "compiled",
+    ) -> FixedStep:  # fmt: skip
         """A step of a method of :data:`KERNELS`."""
-        setting = None
+        setting, passive = None, self.acting.passive
         if method == "time_stepping":
-            setting = on_ground(
-                self.acting, self.grounds, self.points, rounds=self.rounds,
-                bodies=self.bodies, stop_restitution=self.stop_restitution,
+            setting = Setting.on(
+                self.acting, self.grounds, self.points, self.rounds, self.bodies,
+                self.stop_restitution,
             )  # fmt: skip
+        plant = Plant(
+            self.model, passive=passive, saturate=saturate, servo=servo, closing=self.closing
+        )
         return FixedStep(
-            self.model, method, closing=self.closing, setting=setting, sweeps=self.sweeps,
-            passive=self.acting.passive, grounds=self.grounds if setting else (),
-            parameters=self.parameters, **options,
+            plant, method, setting, self.grounds if setting else (), self.sweeps, self.parameters,
+            dtype, backend,
         )  # fmt: skip
 
 

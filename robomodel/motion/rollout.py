@@ -18,6 +18,7 @@ from robomodel.model.arguments import as_array
 from robomodel.model.model import Model
 from robomodel.model.parameters import of_geometry
 from robomodel.motion import servo as servos
+from robomodel.motion.change_points import Lead
 from robomodel.motion.halves import StepShare, Wanted, halving
 from robomodel.motion.inputs import Inputs
 from robomodel.motion.limits import (
@@ -38,7 +39,7 @@ from robomodel.motion.options import (
     check_step,
     completed,
 )
-from robomodel.motion.stepping import Ahead, Steps
+from robomodel.motion.stepping import Grid, Steps
 from robomodel.motion.steps import FixedStep
 from robomodel.motion.tangent import UNDETERMINED, StepError, linkages
 
@@ -197,29 +198,28 @@ def rollout(
     one = setup.fixed_step(
         setup.compiled_method(at, step, p), saturate=setup.saturate, dtype=number, backend=backend
     )
-    rows = np.empty((*batch, times + 1, one.results), number)
-    flat = rows.reshape(math.prod(batch), times + 1, one.results)
+    rows = np.empty((*batch, times + 1, one.layout.results), number)
+    flat = rows.reshape(math.prod(batch), times + 1, one.layout.results)
     if setup.impulses:
-        warn_of_starts_beyond(one.robots(p), setup.acting.stops, at)
+        warn_of_starts_beyond(one.family.robots(p), setup.acting.stops, at)
     start, begin = one.start(at, speed, p)
-    rows[..., 0, : one.size], rows[..., 0, one.size :] = start, 0.0
+    size = one.layout.size
+    rows[..., 0, :size], rows[..., 0, size:] = start, 0.0
     unclear = np.broadcast_to(begin.determined <= UNDETERMINED, batch).reshape(-1)
     lost = unclear & np.any(flat[:, 0, nq : nq + nv] != 0.0, axis=-1)
     flat[lost, 0, nq : nq + nv] = np.nan
     if model.nodes and times:
         force = np.broadcast_to(force.astype(number), (*batch, times, nv)).reshape(-1, times, nv)
         with np.errstate(all="ignore"):
-            run_over_time(
-                one, flat, force, float(step), batched.threads, {}, *one.of_each(p, batch)
-            )
+            run_over_time(one, flat, force, float(step), batched.threads, {}, *one.values(p, batch))
         if linkages(model):
             _tell(one, flat)
     if one.setting is None:
         residual = np.zeros((*batch, times), number)
         forces = np.zeros((*batch, times, 0, 3), number)
     else:
-        residual = rows[..., 1:, one.residual]
-        forces = one.forces(rows[..., 1:, one.residual + 1 :], step)
+        residual = rows[..., 1:, one.layout.residual]
+        forces = one.places.forces(rows[..., 1:, one.layout.impulses], step)
         _tell_unsolved(model, residual, UNSOLVED[number])
     return Rollout(
         model, one.method, step * np.arange(times + 1), rows[..., :nq], rows[..., nq : nq + nv],
@@ -256,7 +256,7 @@ def _tell_unsolved(model: Model, residual: Array, limit: float) -> None:
 
 def run_over_time(
     step: FixedStep, rows: Array, force: Array, h: float, threads: int,
-    ahead: dict[int, Ahead], *more: Array, done: Callable[[Any], object] | None = None,
+    ahead: dict[int, Lead], *more: Array, done: Callable[[Any], object] | None = None,
 ) -> None:  # fmt: skip
     """All steps of motions (n, T+1, results) from their first rows, under forces (n, T, …).
 
@@ -266,15 +266,15 @@ def run_over_time(
     of the parameters (n, p), if the step has some. ``done`` is called for motions whose rows are
     computed, while these are in the cache, and again where they have changed.
     """
-    times, contact = rows.shape[1] - 1, step.setting
-    size = WHOLE if contact is not None and step.rows.size else min(max(times, 1), LONG)
+    times, layout = rows.shape[1] - 1, step.layout
+    size = WHOLE if step.rows.size else min(max(times, 1), LONG)
     stop = threading.Event()
-    if contact is not None and contact.arguments[0]:
+    if step.setting is not None and step.setting.planes:
         size = 1  # the planes that points touch change from step to step
     length = np.array([h], rows.dtype)
     for first in range(0, times, size):
         last = min(first + size, times)
-        arguments = [*step.planes_of(rows[:, first, : step.size], h, *more), *more]
+        arguments = [*step.planes(rows[:, first, : layout.size], h, *more), *more]
         left = np.zeros((len(rows), last - first), dtype=bool)
 
         def part(
@@ -286,10 +286,10 @@ def run_over_time(
                     return
                 results = rows[at, first + 1 : last + 1]
                 step.over_time(
-                    rows[at, first, : step.size], force[at, first:last], length,
+                    rows[at, first, : layout.size], force[at, first:last], length,
                     *(x[at] for x in more), out=results,
                 )  # fmt: skip
-                left[at] = step.unfinished(results) | step.lost(results)
+                left[at] = step.checks.unfinished(results) | step.checks.lost(results)
                 if done is not None and last == times:
                     done(at)
 
@@ -311,29 +311,30 @@ def _cached(piece: slice, size: int) -> Iterator[slice]:
 
 def _go_on(
     step: FixedStep, rows: Array, force: Array, h: float, left: Any, times: tuple[int, int],
-    ahead: dict[int, Ahead], more: Sequence[Array],
+    ahead: dict[int, Lead], more: Sequence[Array],
 ) -> None:  # fmt: skip
     """Step motions in Python from where the compiled program has left them unfinished.
 
     Each goes at its own pace, in steps or parts of them; all that are next are computed together.
     """
-    first, last = times
+    (first, last), layout, checks = times, step.layout, step.checks
     motions = np.flatnonzero(np.any(left, axis=1))
     begins = first + np.argmax(left[motions], axis=1)
 
     def lead(n: int, t: int, after: Array) -> None:
         one = step
         if step.parameters:  # new values each time would compile a program each time
-            one = replace(step.at(more[-1][n].tolist()), backend="numpy")
+            robot = step.family.at(more[-1][n].tolist())
+            one = replace(step.of(robot), backend="numpy")
         _lead(one, rows[n, t], force[n, t], h, after, ahead, n)
 
     def motion(n: int, begin: int) -> Generator[Wanted, StepShare, None]:
         for t in range(begin, last):
-            if not np.all(np.isfinite(rows[n, t, : step.size])):
+            if not np.all(np.isfinite(rows[n, t, : layout.size])):
                 rows[n, t + 1 : last + 1] = np.nan
                 return
-            after = step.joined((yield from halving(rows[n, t, : step.size], t)))
-            if n in ahead or step.lost(after):
+            after = checks.joined((yield from halving(rows[n, t, : layout.size], t)))
+            if n in ahead or checks.lost(after):
                 lead(n, t, after)
             rows[n, t + 1] = after
 
@@ -345,9 +346,9 @@ def _go_on(
         now, (begun, at, shares) = list(wanted), zip(*wanted.values(), strict=True)
         states, lengths, others = np.array(begun), h * np.array(shares), [x[now] for x in more]
         acting = force[now, np.array(at, int)]
-        planes = step.planes_of(states, lengths, *others)
+        planes = step.planes(states, lengths, *others)
         results = step.whole(states, acting, lengths, *planes, *others)
-        for n, part in zip(now, step.parts(results, shares), strict=True):
+        for n, part in zip(now, checks.parts(results, shares), strict=True):
             try:
                 wanted[n] = running[n].send(part)
             except StopIteration:
@@ -355,50 +356,51 @@ def _go_on(
 
 
 def _lead(
-    step: FixedStep, before: Array, force: Array, h: float, after: Array, ahead: dict[int, Ahead],
+    step: FixedStep, before: Array, force: Array, h: float, after: Array, ahead: dict[int, Lead],
     n: int,
 ) -> None:  # fmt: skip
     """Replace the result of a step by one in parts, or past a change point; nan if neither works.
 
     In double precision. Checks of linkages stay those of the step as a whole.
     """
-    model, nv = step.model, step.model.nv
+    model, plant, layout = step.model, step.plant, step.layout
 
     def served(_t: float, q: Array, v: Array) -> Array:
-        assert step.servo is not None
+        assert plant.servo is not None
         numbers = (x.tolist() for x in (q, v, force))
-        return np.array(servos.servo_forces(model, step.servo, *numbers), dtype=float)
+        return np.array(servos.servo_forces(model, plant.servo, *numbers), dtype=float)
 
     led = ahead.pop(n, None)
-    state = before[: step.size].astype(float)  # a copy, which a lead keeps
-    result = np.full(step.results, np.nan, after.dtype)
+    state = before[: layout.size].astype(float)  # a copy, which a lead keeps
+    result = np.full(layout.results, np.nan, after.dtype)
     if h > 0.0 and np.isfinite([*state, *force]).all():
-        tau = force if step.servo is None else served
+        tau = force if plant.servo is None else served
         inputs = Inputs.of(model, tau, None, hold=False)
-        double = replace(step, servo=None, dtype="float64")
-        steps = Steps(inputs, LimitMargins(model), double, dtype=step.dtype)
-        steps.ahead = led
-        q, v = state[: model.nq], state[model.nq : model.nq + nv]
+        double = replace(step, plant=replace(plant, servo=None), dtype="float64")
+        steps = Steps(inputs, LimitMargins(model), double, dtype=step.dtype, lead=led)
+        q, v = state[layout.columns.q], state[layout.columns.v]
         try:
             with np.errstate(all="ignore"):
                 signals = inputs.during(0, 0.0, q, v)
-                result[: step.size], record = steps.advance(signals, 0.0, h, state, h)
+                moved = steps.advance(signals, 0, Grid(h, h, 1), state)
         except (StepError, ValueError):
             pass
         else:
-            result[step.size : step.residual] = after[step.size : step.residual]
-            if record is not None:
-                result[step.residual] = record.residual
-                result[step.residual + 1 :] = step.impulses(record.forces[None], h)[0]
-            if steps.ahead is not None:
-                ahead[n] = steps.ahead
+            result[: layout.size] = moved
+            checked = slice(layout.size, layout.residual)
+            result[checked] = after[checked]
+            if (record := steps.record) is not None:
+                result[layout.residual] = record.residual
+                result[layout.impulses] = step.places.impulses(record.forces[None], h)[0]
+            if steps.lead is not None:
+                ahead[n] = steps.lead
     after[:] = result
 
 
 def _tell(step: FixedStep, rows: Array) -> None:
     """Warn (RuntimeWarning) of motions that are lost, and of linkages that turn too fast."""
     times = rows.shape[1] - 1
-    finite: Any = np.isfinite(rows[..., : step.size]).all(axis=-1)
+    finite: Any = np.isfinite(rows[..., : step.layout.size]).all(axis=-1)
     lost = finite[:, :1] & ~finite
     count = int(np.count_nonzero(lost[:, -1]))
     if count:
@@ -410,7 +412,7 @@ def _tell(step: FixedStep, rows: Array) -> None:
                 "shorter steps"
             )
         )
-    turned = np.any(rows[:, 1:, step.size + 1] > 1.0 + TOO_FAST, axis=1)
+    turned = np.any(rows[:, 1:, step.layout.growth] > 1.0 + TOO_FAST, axis=1)
     if np.any(turned):
         warn(
             RuntimeWarning(

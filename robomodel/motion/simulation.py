@@ -18,6 +18,7 @@ from robomodel.model.arguments import as_array
 from robomodel.model.model import Model
 from robomodel.model.parameters import of_geometry
 from robomodel.motion import servo as servos
+from robomodel.motion.change_points import Lead
 from robomodel.motion.integrator_functions import joint_rates, joint_velocities
 from robomodel.motion.limits import closed_start, in_single_precision
 from robomodel.motion.options import (
@@ -32,7 +33,6 @@ from robomodel.motion.options import (
     completed,
 )
 from robomodel.motion.rollout import run_over_time
-from robomodel.motion.stepping import Ahead
 from robomodel.motion.tangent import UNDETERMINED, in_tangents
 from robomodel.scalars import stack, unstack
 
@@ -64,7 +64,7 @@ class SimulationState:
     residual: Array
     loops: Array
     parameters: Array
-    ahead: dict[int, Ahead]
+    ahead: dict[int, Lead]
 
 
 class Simulation:
@@ -164,18 +164,18 @@ class Simulation:
     def _make(self, loops: Sequence[Array]) -> None:
         """Allocate the arrays."""
         n, model, one, number = self.n, self.model, self._step, self._dtype
-        self._rows = np.zeros((n, self.substeps + 1, one.results), number)
-        self._states = np.zeros((n, one.size), number)
-        self._command = np.zeros((n, 1, one.commands), number)
+        self._rows = np.zeros((n, self.substeps + 1, one.layout.results), number)
+        self._states = np.zeros((n, one.layout.size), number)
+        self._command = np.zeros((n, 1, one.plant.commands), number)
         self._loops = np.concatenate(loops, axis=1).astype(number)
         self.kp, self.kd, self.targets = np.split(self._loops, 3, axis=1)
         self._steps = np.zeros(n, np.int64)
         self._before = np.zeros((n, model.nq + model.nv), number)
         self._well, self._alive = np.ones((2, n), bool)  # finite now, and before the call
-        self._ahead: dict[int, Ahead] = {}
+        self._ahead: dict[int, Lead] = {}
         self._q, self._v = _aligned((n, model.nq), number), _aligned((n, model.nv), number)
         self._time = _aligned((n,), "float64")
-        k = 0 if one.setting is None else len(one.points) + len(one.pairs)
+        k = 0 if one.setting is None else one.places.count
         self._forces, self._residual = _aligned((n, k, 3), number), _aligned((n,), number)
         self.q, self.v, self.time = _shown(self._q), _shown(self._v), _shown(self._time)
         self.contact_forces, self.contact_residual = _shown(self._forces), _shown(self._residual)
@@ -203,10 +203,10 @@ class Simulation:
         if force.shape not in ((nv,), (self.n, nv)):
             raise ValueError(f"tau must be (nv,) or (n, nv) = {(self.n, nv)}, got {force.shape}")
         self._command[:, 0, :nv], self._command[:, 0, nv:] = force, self._loops
-        rows[:, 0, : one.size] = self._states
-        held = np.broadcast_to(self._command, (self.n, self.substeps, one.commands))
+        rows[:, 0, : one.layout.size] = self._states
+        held = np.broadcast_to(self._command, (self.n, self.substeps, one.plant.commands))
         with np.errstate(all="ignore"):
-            more = one.of_each(self._p, (self.n,))
+            more = one.values(self._p, (self.n,))
             run_over_time(
                 one, rows, held, self._h, self.threads, self._ahead, *more, done=self._collect
             )
@@ -218,12 +218,12 @@ class Simulation:
         """States of some robots after a call, and contact results."""
         one, rows, count = self._step, self._rows[piece], self._before.shape[1]
         self._before[piece] = rows[:, -2, :count]
-        self._states[piece] = rows[:, -1, : one.size]
+        self._states[piece] = rows[:, -1, : one.layout.size]
         self._show(piece)
         if one.setting is not None:
-            impulses = np.einsum("ntk->nk", rows[:, 1:, one.residual + 1 :])
-            self._forces[piece] = one.forces(impulses, self.substeps * self._h)
-            self._residual[piece] = np.max(rows[:, 1:, one.residual], axis=1)
+            impulses = np.einsum("ntk->nk", rows[:, 1:, one.layout.impulses])
+            self._forces[piece] = one.places.forces(impulses, self.substeps * self._h)
+            self._residual[piece] = np.max(rows[:, 1:, one.layout.residual], axis=1)
 
     def _show(self, rows: Any) -> None:
         """Update q and v of some robots, and whether they are finite."""
@@ -275,7 +275,7 @@ class Simulation:
         model = self.model
         numbers = self._numbers(rows)
         if q is None and v is None and not self.parameters:
-            states = np.broadcast_to(self._start, (len(numbers), self._step.size))
+            states = np.broadcast_to(self._start, (len(numbers), self._step.layout.size))
         else:
             at = self._neutral(numbers) if q is None else as_array(q, model.nq, "q", "nq")
             speed = np.zeros(model.nv) if v is None else as_array(v, model.nv, "v", "nv")
@@ -296,7 +296,7 @@ class Simulation:
                     "v does not say how a linkage moves: at q its independent joints rest while "
                     "others move; start from rest, or a little later"
                 )
-            states = np.broadcast_to(states, (len(numbers), self._step.size))
+            states = np.broadcast_to(states, (len(numbers), self._step.layout.size))
         self._states[numbers] = states
         self._before[numbers] = states[:, : self._before.shape[1]]
         self._steps[numbers], self._time[numbers] = 0, 0.0
@@ -389,14 +389,14 @@ class Simulation:
             positions: Spanning positions (n, numbers), the base first.
             velocities: (n, n_joint_velocities) in ``joint_names`` order, the base first.
         """
-        model, one, states = self.model, self._step, self._states
-        z = states[:, one.columns[2]] if one.checks else self._v
-        bases = states[:, one.columns[3]]
+        model, layout, states = self.model, self._step.layout, self._states
+        z = states[:, layout.columns.z] if layout.checks else self._v
+        bases = states[:, layout.columns.bases]
         if not self._geometry(slice(None)):
             positions = stack(model.spanning_positions(unstack(self._q)), (self.n,))
             x = np.concatenate([self._q, z, bases], axis=1)
             return positions, np.asarray(joint_rates(model)(x))
-        robots = one.robots(self._p)
+        robots = self._step.family.robots(self._p)
         here = in_tangents(robots, unstack(bases), refined=True)
         with np.errstate(all="ignore"):
             rates = joint_velocities(here, unstack(self._q), unstack(z))
