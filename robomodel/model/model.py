@@ -29,11 +29,8 @@ from robomodel.kernels.function import TracedFunction
 from robomodel.mechanism.graph import WORLD
 from robomodel.mechanism.springs import Spring
 from robomodel.messages import instead
-from robomodel.model import parametric
 from robomodel.model.actuators import Actuator
 from robomodel.model.arguments import as_array, common_batch
-from robomodel.model.configurations import functions, moving, states
-from robomodel.model.configurations.singular import Singularity
 from robomodel.model.elements import (
     Body,
     Cluster,
@@ -45,6 +42,7 @@ from robomodel.model.elements import (
     Structure,
 )
 from robomodel.model.registry import METHODS
+from robomodel.model.violations import LimitViolation, Singularity
 from robomodel.scalars import Scalar, Vector, as_number
 from robomodel.tolerances import CLOSED
 
@@ -338,7 +336,7 @@ class Model:
                    [-1.],
                    [ 1.]])
         """
-        return self._told(functions.constraint_jacobian, self._positions(q))
+        return self._told(METHODS["constraint_jacobian"], self._positions(q))
 
     def constraint_bias(self, q: ArrayLike, v: ArrayLike) -> Array:
         """g, all joints' accelerations at zero independent acceleration: q̈ = G a + g.
@@ -359,7 +357,7 @@ class Model:
         """
         at, speed = self._positions(q), self._velocities(v)
         common_batch(q=at, v=speed)
-        return self._told(functions.constraint_bias, at, speed)
+        return self._told(METHODS["constraint_bias"], at, speed)
 
     # ---- conditions
 
@@ -380,7 +378,7 @@ class Model:
             >>> bool(np.abs(model.residual(q)).max() < 1e-12)
             True
         """
-        return self._run(functions.residual, self._spanning(self._positions(q)))
+        return self._run(METHODS["residual"], self._spanning(self._positions(q)))
 
     def constraint_matrix(self, q: ArrayLike) -> Array:
         """K, the derivative of :meth:`residual` by all joints' positions: K q̇ = 0.
@@ -399,7 +397,7 @@ class Model:
             >>> bool(np.allclose(K @ G, 0.0))
             True
         """
-        return self._run(functions.constraint_matrix, self._positions(q))
+        return self._run(METHODS["constraint_matrix"], self._positions(q))
 
     def constraint_matrix_bias(self, q: ArrayLike, v: ArrayLike) -> Array:
         """k = -K̇ q̇, so that K q̈ = k.
@@ -420,7 +418,7 @@ class Model:
         """
         at, speed = self._positions(q), self._velocities(v)
         common_batch(q=at, v=speed)
-        return self._run(functions.constraint_matrix_bias, at, speed)
+        return self._run(METHODS["constraint_matrix_bias"], at, speed)
 
     def spanning_matrix_bias(self, q: ArrayLike, joint_velocities: ArrayLike) -> Array:
         """k = -K̇ q̇ from the velocities of all joints.
@@ -444,7 +442,7 @@ class Model:
         at, size = self._positions(q), self.n_joint_velocities
         rates = as_array(joint_velocities, size, "joint_velocities", "n_joint_velocities")
         common_batch(q=at, joint_velocities=rates)
-        return self._run(functions.constraint_matrix_bias, at, rates, spanning=True)
+        return self._run(METHODS["constraint_matrix_bias"], at, rates, spanning=True)
 
     def condition_rows(self) -> list[tuple[Cluster, list[int]]]:
         """The rows of K that each cluster with loops or couplings must meet.
@@ -457,7 +455,7 @@ class Model:
         for cluster in self.clusters:
             if not cluster.geometry.rows:
                 continue
-            order = functions.condition_order(self)[cluster.index]
+            order = METHODS["condition_order"](self)[cluster.index]
             closing = cluster.closing_rows or range(len(order))
             rows.append((cluster, [order[row] for row in closing]))
         return rows
@@ -515,12 +513,12 @@ class Model:
 
     @cached_property
     def _contradicted(self) -> tuple[Cluster, ...]:
-        return states.contradicted(self)
+        return METHODS["contradicted"](self)
 
     def _warned(self, q: Array) -> Array:
         """A configuration, with a warning if the file leaves its loops open."""
         if self._contradicted:
-            states.warn_of_contradictions(self, self._contradicted, q)
+            METHODS["warn_of_contradictions"](self, self._contradicted, q)
         return q
 
     def is_reachable(self, q: ArrayLike) -> Any:
@@ -587,7 +585,7 @@ class Model:
         positions = {} if positions is None else positions
         if not isinstance(positions, Mapping):
             raise TypeError(f"positions maps joints to positions, not {type(positions).__name__}")
-        return self._warned(moving.solve(self, positions, at, base_pose))
+        return self._warned(METHODS["configuration"](self, positions, at, base_pose))
 
     def close(self, q: ArrayLike, *, parameters: Mapping[str, ArrayLike] | None = None) -> Array:
         """The closed configuration nearest to q; quaternions are normalised.
@@ -619,12 +617,13 @@ class Model:
             True
         """
         if parameters is not None:
-            return parametric.close(self, self._positions(q), parameters)
-        return self._warned(moving.close(self, self._positions(q)))
+            closed: Array = METHODS["close_for"](self, self._positions(q), parameters)
+            return closed
+        return self._warned(METHODS["close"](self, self._positions(q)))
 
     def check(
         self, q: ArrayLike, v: ArrayLike | None = None, *, tolerance: float = CLOSED
-    ) -> tuple[states.LimitViolation | Singularity, ...]:
+    ) -> tuple[LimitViolation | Singularity, ...]:
         """Raise an error for what is not a state; return what else is to be said of a state.
 
         That is the joint limits that it exceeds, and the clusters that are at, or near, a singular
@@ -658,7 +657,10 @@ class Model:
         if not (tolerance := as_real(tolerance, "tolerance")) >= 0.0:
             raise ValueError(f"tolerance must be a number from 0 on, got {tolerance!r}")
         speed = None if v is None else self._velocities(v)
-        return states.check(self, self._positions(q), speed, tolerance)
+        found: tuple[LimitViolation | Singularity, ...] = METHODS["check"](
+            self, self._positions(q), speed, tolerance
+        )
+        return found
 
     def integrate(self, q: ArrayLike, v_dt: ArrayLike) -> Array:
         """The configuration reached from q along v_dt = v · time.
@@ -683,8 +685,8 @@ class Model:
             >>> model.joint_positions(model.integrate(q, [0.1]))["joint1"].round(9)
             np.float64(0.9)
         """
-        moved = moving.integrate(self, self._positions(q), self._velocities(v_dt, "v_dt"))
-        return self._warned(moved)
+        reached = METHODS["integrate"](self, self._positions(q), self._velocities(v_dt, "v_dt"))
+        return self._warned(reached)
 
     def difference(self, q0: ArrayLike, q1: ArrayLike) -> Array:
         """The v that leads from q0 to q1 in unit time: the inverse of ``integrate``.
@@ -702,7 +704,10 @@ class Model:
             >>> model.difference(q, model.integrate(q, [0.1])).round(9)
             array([0.1])
         """
-        return moving.difference(self, self._positions(q0, "q0"), self._positions(q1, "q1"))
+        way: Array = METHODS["difference"](
+            self, self._positions(q0, "q0"), self._positions(q1, "q1")
+        )
+        return way
 
     # ---- other libraries' orders
 
@@ -806,11 +811,11 @@ class Model:
         return result
 
     def _spanning(self, q: Array) -> Array:
-        return self._run(functions.joint_positions, q)
+        return self._run(METHODS["joint_positions"], q)
 
     def _rates(self, q: Array, v: Array) -> Array:
         common_batch(q=q, v=v)
-        return self._told(functions.joint_velocities, q, v)
+        return self._told(METHODS["joint_velocities"], q, v)
 
     def _named(self, values: Array, of: Literal["q", "v"]) -> Named[Array]:
         """Positions or velocities by joint name, without those of a floating base."""

@@ -26,6 +26,7 @@ from robomodel.model.parameters import (
     batch_with,
     parameterized,
 )
+from robomodel.model.registry import method_named
 from robomodel.scalars import Scalar, Vector, stack, unstack
 from robomodel.tolerances import CLOSED
 
@@ -64,6 +65,7 @@ def parametric(
     return result
 
 
+@method_named("close_for")
 def close(model: Model, q: Array, parameters: ParametersLike) -> Array:
     """Configurations closed with other parameters; the independent positions stay.
 

@@ -18,3 +18,13 @@ def method(function: Function) -> Function:
     """Register a function as what the model's method of this name calls."""
     METHODS[function.__name__] = function
     return function
+
+
+def method_named(name: str) -> Callable[[Function], Function]:
+    """Register a function under the name of a method that is not its own."""
+
+    def register(function: Function) -> Function:
+        METHODS[name] = function
+        return function
+
+    return register

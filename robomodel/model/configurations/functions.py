@@ -29,6 +29,7 @@ from robomodel.model.configurations.closing import (
 from robomodel.model.configurations.singular import explanation
 from robomodel.model.derived import cached_on_model, nominal, traced
 from robomodel.model.elements import Cluster, Joint, joint_slices, velocity_units
+from robomodel.model.registry import method
 from robomodel.scalars import (
     Scalar,
     Vector,
@@ -101,6 +102,7 @@ def _along(model: Model, cluster: Cluster, q: Vector, motion: Vector) -> list[Sc
 # ---- kinematics ----------------------------------------------------------------------------------
 
 
+@method
 @traced
 def joint_positions(model: Model, first: int = 0) -> TracedFunction:
     """Positions of all joints of the spanning tree, from the ``first`` on."""
@@ -111,6 +113,7 @@ def joint_positions(model: Model, first: int = 0) -> TracedFunction:
     )  # fmt: skip
 
 
+@method
 @traced
 def joint_velocities(model: Model, first: int = 0) -> TracedFunction:
     """G v: velocities of all joints of the spanning tree, from the ``first`` on."""
@@ -121,6 +124,7 @@ def joint_velocities(model: Model, first: int = 0) -> TracedFunction:
     )  # fmt: skip
 
 
+@method
 @traced
 def constraint_jacobian(model: Model) -> TracedFunction:
     """G, by which all joints' velocities are G v."""
@@ -140,6 +144,7 @@ def constraint_jacobian(model: Model) -> TracedFunction:
     )
 
 
+@method
 @traced
 def constraint_bias(model: Model) -> TracedFunction:
     """g: all joints' accelerations are G a + g."""
@@ -156,6 +161,7 @@ def constraint_bias(model: Model) -> TracedFunction:
     return TracedFunction("constraint_bias", sizes, results, build, explain=explanation(model))
 
 
+@method
 @traced
 def residual(model: Model) -> TracedFunction:
     """What every loop row, then every coupling, fails by at positions of all joints."""
@@ -166,6 +172,7 @@ def residual(model: Model) -> TracedFunction:
     )  # fmt: skip
 
 
+@method
 @traced
 def constraint_matrix(model: Model) -> TracedFunction:
     """K, the derivative of the residual by all joints' positions."""
@@ -178,6 +185,7 @@ def constraint_matrix(model: Model) -> TracedFunction:
     )  # fmt: skip
 
 
+@method
 @traced
 def constraint_matrix_bias(model: Model, *, spanning: bool = False) -> TracedFunction:
     """k = -K̇ q̇, of the independent velocities, or of all joints' (``spanning``)."""
@@ -220,6 +228,7 @@ def _count(model: Model) -> int:
     return sum(len(rows) for rows in condition_order(model).values())
 
 
+@method
 @cached_on_model
 def condition_order(model: Model) -> dict[int, list[int]]:
     """For each cluster, the robot's row of each of its conditions."""

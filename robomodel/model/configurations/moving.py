@@ -46,6 +46,7 @@ from robomodel.model.elements import (
     quaternions,
     velocity_units,
 )
+from robomodel.model.registry import method, method_named
 from robomodel.tolerances import CLOSED, CONVERGED, NEARLY_CLOSED, NOTHING, SAME, SINGULAR, WITHIN
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ AT_ONCE, MOSTLY_CONVERGED = (
 NEWTON_STEPS = 50  # of joints that polynomials give: quadratic near a solution
 
 
+@method
 def close(model: Model, q: Array) -> Array:
     """The nearest closed configuration; rows of a batch that have none are not-a-number.
 
@@ -110,6 +112,7 @@ def _left_open(cluster: Cluster, q: Array, gap: Array, bad: Mask) -> ClosureErro
     return not_closed(cluster, worst, "from there", why)
 
 
+@method
 def integrate(model: Model, q: Array, dv: Array, *, whole: bool = False) -> Array:
     """Move along dv, loops closed; rows of a batch that cannot are not-a-number.
 
@@ -134,6 +137,7 @@ def integrate(model: Model, q: Array, dv: Array, *, whole: bool = False) -> Arra
     return result
 
 
+@method
 def difference(model: Model, q0: Array, q1: Array) -> Array:
     """What integrate would need to lead from q0 to q1."""
     common_batch(q0=q0, q1=q1)
@@ -158,6 +162,7 @@ def _zero_quaternion(joint: str, _: Mask) -> ValueError:
 # ---- named positions ----------------------------------------------------------------------------
 
 
+@method_named("configuration")
 def solve(
     model: Model,
     positions: Mapping[str, float | Sequence[float]],

@@ -9,81 +9,21 @@ rounding (:class:`robomodel.mechanism.constraints.LoopConstraint`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from robomodel.arrays import Array
-from robomodel.errors import few
 from robomodel.mechanism.constraints import LoopConstraint
+from robomodel.model.violations import NEAR, Singularity
 from robomodel.scalars import unstack
 from robomodel.tolerances import NOTHING, TINY
 
 if TYPE_CHECKING:
     from robomodel.model.model import Model
 
-NEAR = 1e-6  # sine from which on results have ten digits: those lost are as many as its own zeros
 CHANGE = 1e3  # at a change point all of K is singular, too: so much less than sines at dead points
-
-
-@dataclass(frozen=True, slots=True)
-class Singularity:
-    """A cluster at, or ``near``, a singular state, in ``states`` of the batch.
-
-    Attributes:
-        cluster: Its name.
-        kind: "dead point" of its independent ``joints``, or "change point" of its loops.
-        joints: Labels of its independent velocities.
-        loops: Names of its loops.
-        sine: The least sine between a column of K_d and those before it.
-        states: In how many states of the batch.
-    """
-
-    cluster: str
-    kind: Literal["dead point", "change point"]
-    joints: tuple[str, ...]
-    loops: tuple[str, ...]
-    sine: float
-    states: int = 1
-
-    @property
-    def near(self) -> bool:
-        """Whether results are numbers, though of fewer digits."""
-        return self.sine > NOTHING
-
-    @property
-    def quantity(self) -> Literal["sine"]:
-        """What is below a limit."""
-        return "sine"
-
-    @property
-    def joint(self) -> str:
-        """The first of ``joints``."""
-        return self.joints[0]
-
-    @property
-    def value(self) -> float:
-        """The sine."""
-        return self.sine
-
-    @property
-    def limit(self) -> float:
-        """The sine below which states are named."""
-        return NEAR
-
-    def __str__(self) -> str:
-        more = f" ({self.states} states)" if self.states > 1 else ""
-        place = "near" if self.near else "at"
-        if self.kind == "change point":
-            what = f"{place} a change point, where branches of {few(self.loops)} meet"
-        else:
-            verb = "rests" if len(self.joints) == 1 else "rest"
-            joints = f"{few(self.joints)} {verb}" if self.joints else "none moves"
-            what = f"{place} a dead point, where {joints} while others of it move"
-        effect = f"sine {self.sine:.1g}: digits are lost" if self.near else "singular to rounding"
-        return f"cluster '{self.cluster}' is {what} ({effect}){more}"
 
 
 def singularities(model: Model, q: Array, below: float = NEAR) -> Iterator[Singularity]:

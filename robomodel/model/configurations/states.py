@@ -20,8 +20,10 @@ from robomodel.mechanism.constraints import Polynomial
 from robomodel.mobility.exploration import tolerance_above
 from robomodel.model.configurations import functions
 from robomodel.model.configurations.following import allowed
-from robomodel.model.configurations.singular import NEAR, Singularity, singularities
+from robomodel.model.configurations.singular import singularities
 from robomodel.model.elements import Cluster, position_names, quaternions
+from robomodel.model.registry import method
+from robomodel.model.violations import NEAR, LimitViolation, Singularity
 from robomodel.tolerances import OPEN, WITHIN
 
 if TYPE_CHECKING:
@@ -29,25 +31,6 @@ if TYPE_CHECKING:
 
 WORSE = 3.0  # times a gap that was warned of: from there on it is warned of again
 REMEDY = "model.close(q) or model.configuration(...) gives one"
-
-
-@dataclass(frozen=True, slots=True)
-class LimitViolation:
-    """A joint beyond a limit of the file: its worst ``value`` there, in ``states`` of the batch."""
-
-    joint: str
-    quantity: Literal["position", "velocity"]
-    value: float
-    limit: float
-    states: int = 1
-
-    def __str__(self) -> str:
-        side = "above" if self.value > self.limit else "below"
-        more = f" ({self.states} states)" if self.states > 1 else ""
-        return (
-            f"the {self.quantity} of joint '{self.joint}', {self.value:.6g}, is {side} its limit "
-            f"{self.limit:g}{more}"
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +42,7 @@ class Fault:
     gap: float = 0.0
 
 
+@method
 def check(
     model: Model, q: Array, v: Array | None, tolerance: float
 ) -> tuple[LimitViolation | Singularity, ...]:
@@ -163,6 +147,7 @@ def _open(cluster: Cluster, q: Array, tolerance: float) -> Iterator[Fault]:
             yield Fault(message, coupling.name, worst)
 
 
+@method
 def contradicted(model: Model) -> tuple[Cluster, ...]:
     """The clusters whose file's numbers contradict each other, without a tolerance that says so.
 
@@ -176,6 +161,7 @@ def contradicted(model: Model) -> tuple[Cluster, ...]:
     )
 
 
+@method
 def warn_of_contradictions(model: Model, clusters: Iterable[Cluster], q: Array) -> None:
     """Warn if configurations leave conditions of these clusters open, more than was said before."""
     key = warn_of_contradictions
