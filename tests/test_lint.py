@@ -160,6 +160,7 @@ def test_findings_and_their_order(repository):
     assert not report.fails("error")
 
 
+@pytest.mark.slow
 def test_the_same_bytes_for_any_order_and_any_jobs(repository):
     """Files of different robots in a random order, in one process and in two."""
     places = ["arm", GRIPPER, "leg_description", "attic"]
@@ -624,6 +625,7 @@ def hook() -> dict[str, object]:
     return only
 
 
+@pytest.mark.slow
 def test_the_hook_of_pre_commit(repository):
     """Its entry, with the repository's files that its pattern takes, as pre-commit runs it."""
     words = hook()["entry"].split()
@@ -644,6 +646,7 @@ def test_the_hook_of_pre_commit(repository):
     assert all(line.startswith(GRIPPER) for line in lines)
 
 
+@pytest.mark.slow
 def test_the_steps_of_the_action(repository, tmp_path):
     """The script of its last step, with inputs as GitHub sets them: annotations and SARIF."""
     yaml = pytest.importorskip("yaml")
