@@ -27,8 +27,10 @@ from robomodel.mechanism.constraints import (
 )
 from robomodel.mechanism.joints import JointModel, VectorSpace
 from robomodel.scalars import Scalar, Vector, stack, unstack
-from robomodel.tolerances import CLOSED, CONVERGED, EXACTLY_CLOSED, SINGULAR, TINY
+from robomodel.tolerances import CLOSED, CONVERGED, EXACTLY_CLOSED, ROUNDING, SINGULAR, TINY
 
+MANY = 8  # configurations anywhere: conditions without derivatives at all of them hold everywhere
+PLAINLY = 1e-3  # least pivot of the greatest, of rows that are independent without a doubt
 COUNTS = 0.01  # singular value of a condition that some joint opens by its size, or a radian
 
 
@@ -169,6 +171,22 @@ class Geometry:
             result[..., along] = joint.difference(q0[..., at], q1[..., at])
         return result
 
+    def only(self, rows: Sequence[int]) -> Geometry:
+        """The geometry with these rows of conditions alone, in their order."""
+        wanted = set(rows)
+        if len(wanted) == self.rows:
+            return self
+        loops, n = list[LoopCondition](), 0
+        for loop in self.loops:
+            if isinstance(loop, LoopJoint):
+                some = tuple(row for k, row in enumerate(loop.rows, n) if k in wanted)
+                loops += [replace(loop, rows=some)] if some else []
+            elif n in wanted:
+                loops.append(loop)
+            n += len(loop.rows)
+        linear = tuple(each for k, each in enumerate(self.linear, n) if k in wanted)
+        return replace(self, loops=tuple(loops), linear=linear)
+
     def gap(self, q: Array) -> Array:
         """The largest residual of each configuration."""
         return np.asarray(np.max(np.abs(self.evaluate(q)[0]), axis=-1, initial=0.0))
@@ -277,11 +295,15 @@ def close(
     free = [c for c in range(geometry.nv) if c not in held]
     moving = geometry.looped if geometry.loop_joints else geometry.links  # polynomials: all joints
     looped = [free.index(c) for link in moving for c in link.freedoms if c in free]
-    selected = slice(None) if rows is None else list(rows)
+    selected = list(range(geometry.rows) if rows is None else rows)
+    if len(q) >= MANY:  # those that hold everywhere cost as much as others
+        values, jacobian, _ = geometry.evaluate(q[:MANY])
+        open_ = np.any(jacobian != 0.0, axis=(0, 2)) | np.any(np.abs(values) > ROUNDING, axis=0)
+        selected = [row for row in selected if open_[row]]
+    solved = geometry.only(selected)
 
     def conditions(at: Array, index: NDArray[np.intp]) -> tuple[Array, Array]:
-        values, jacobian, _ = geometry.evaluate(at)
-        values, jacobian = values[:, selected], jacobian[:, selected]
+        values, jacobian, _ = solved.evaluate(at)
         if isinstance(keep, Joints):
             columns = list(keep.columns)
             motion = geometry.difference(np.broadcast_to(keep.origin, start.shape)[index], at)
@@ -344,12 +366,34 @@ def _newton_step(values: Array, jacobian: Array, away: Array | None, rank: Array
 
     With ``away``, the motion back to the start, it is the step that ends nearest to the start.
     """
-    inverse = np.linalg.pinv(jacobian, rcond=rank)
-    step: Array = -np.einsum("nij,nj->ni", inverse, values)
-    if away is not None:
-        along = np.einsum("nij,nj->ni", jacobian, away)
-        step += away - np.einsum("nij,nj->ni", inverse, along)
-    return step
+    if away is None:
+        return -least_norm(jacobian, values, rank)
+    along = np.einsum("nij,nj->ni", jacobian, away)
+    return np.asarray(away - least_norm(jacobian, values + along, rank))
+
+
+def least_norm(matrix: Array, right: Array, rank: Array) -> Array:
+    """The x (n, columns) of least norm among those that minimise |matrix x - right|.
+
+    Singular values below a share ``rank`` (n,) of the largest count as zero. Where rows are plainly
+    independent, as of most linkages those in their plane are, x follows from QR factors, which take
+    a fraction of the time of singular values.
+    """
+    sizes = np.max(np.abs(matrix), axis=(0, 2), initial=0.0)
+    some = sizes > ROUNDING * np.max(sizes, initial=0.0)
+    matrix, right = matrix[:, some], right[:, some]
+    result = np.zeros((len(matrix), matrix.shape[2]))
+    plain = np.zeros(len(matrix), dtype=bool)
+    if 0 < matrix.shape[1] <= matrix.shape[2]:
+        q, r = np.linalg.qr(np.swapaxes(matrix, 1, 2))
+        pivots = np.abs(np.diagonal(r, axis1=1, axis2=2))
+        plain = np.min(pivots, axis=1) > PLAINLY * np.max(pivots, axis=1)
+        y = np.linalg.solve(np.swapaxes(r[plain], 1, 2), right[plain][:, :, None])
+        result[plain] = (q[plain] @ y)[:, :, 0]
+    if not plain.all():
+        inverse = np.linalg.pinv(matrix[~plain], rcond=rank[~plain])
+        result[~plain] = np.einsum("nij,nj->ni", inverse, right[~plain])
+    return result
 
 
 def _largest(rows: Array) -> Array:

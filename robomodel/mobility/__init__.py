@@ -176,7 +176,11 @@ def first_source(problem: ClusterProblem) -> Source:
 
 def decomposed(problem: ClusterProblem, jacobian: Array) -> tuple[Array, Array, Array]:
     """Singular values, ranks and right singular vectors of the conditions' Jacobians."""
-    _, singular, right = np.linalg.svd(jacobian)
+    some = np.max(np.abs(jacobian), axis=(0, 2), initial=0.0) > 0.0
+    few, columns = int(np.sum(some)), jacobian.shape[2]
+    _, singular, right = np.linalg.svd(jacobian[:, some], full_matrices=few < columns)
+    missing = min(jacobian.shape[1], columns) - singular.shape[1]
+    singular = np.concatenate([singular, np.zeros((len(jacobian), missing))], axis=1)
     return singular, np.sum(singular > problem.tolerance.rank * largest(singular), axis=1), right
 
 

@@ -401,20 +401,27 @@ def added_ranks(problem: ClusterProblem, jacobian: Array) -> tuple[list[int], li
 
     Ranks are generic: the largest over the samples.
     """
-    geometry = problem.geometry
     size = largest(np.linalg.norm(jacobian, axis=(1, 2))[:, None])
 
-    def rank(rows: list[int]) -> int:
-        singular = np.linalg.svd(jacobian[:, rows], compute_uv=False)
-        return int(np.max(np.sum(singular > problem.tolerance.rank * size, axis=1), initial=0))
+    basis, counts = np.zeros((len(jacobian), jacobian.shape[2], 0)), np.zeros(len(jacobian), int)
+    last = 0
+
+    def added(rows: list[int]) -> int:
+        """The rank that rows add to those before: of what is left of them beside these."""
+        nonlocal basis, counts, last
+        left = jacobian[:, rows]
+        for _ in range(2):  # once more for what rounding leaves
+            left = left - (left @ basis) @ np.swapaxes(basis, 1, 2)
+        _, singular, right = np.linalg.svd(left, full_matrices=False)
+        counts_ = singular > problem.tolerance.rank * size
+        basis = np.concatenate([basis, np.swapaxes(right * counts_[:, :, None], 1, 2)], axis=2)
+        counts = counts + np.sum(counts_, axis=1)
+        before, last = last, int(np.max(counts, initial=0))
+        return last - before
 
     of_loops, couplings = _row_numbers(problem)
-    repeated = [rank(couplings[: n + 1]) == rank(couplings[:n]) for n in range(len(couplings))]
-    seen, ranks = list(couplings), [rank(couplings)]
-    for rows in of_loops:
-        seen += rows
-        ranks.append(rank(seen))
-    return [ranks[n + 1] - ranks[n] for n in range(len(geometry.loops))], repeated
+    repeated = [added([row]) == 0 for row in couplings]
+    return [added(rows) for rows in of_loops], repeated
 
 
 def _row_numbers(problem: ClusterProblem) -> tuple[list[list[int]], list[int]]:
