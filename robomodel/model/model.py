@@ -513,7 +513,8 @@ class Model:
 
     @cached_property
     def _contradicted(self) -> tuple[Cluster, ...]:
-        return METHODS["contradicted"](self)
+        clusters: tuple[Cluster, ...] = METHODS["contradicted"](self)
+        return clusters
 
     def _warned(self, q: Array) -> Array:
         """A configuration, with a warning if the file leaves its loops open."""
