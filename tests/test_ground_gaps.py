@@ -308,7 +308,7 @@ def test_places_nearer_than_all_about_them_by_a_search(place: tuple[float, float
     gaps = ground.surfaces([place], reach=1.0, count=3)[0][0]
     grid = np.linspace(-0.5, 2.0, 501)
     x, y = (each.ravel() for each in np.meshgrid(grid, grid, indexing="ij"))
-    z = ground._heights(np.stack([x, y], axis=1))
+    z = ground._terrain.heights(np.stack([x, y], axis=1))
     apart = np.linalg.norm(np.stack([x, y, z], axis=1) - place, axis=1).reshape(501, 501)
     inner = apart[1:-1, 1:-1]
     about = [

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import product
 from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robomodel.arrays import Array, Indices, Mask
+from robomodel.arrays import Array
 from robomodel.description import Shape
 from robomodel.errors import Issue, as_real, warn_of_all
-from robomodel.kernels.cache import digest
-from robomodel.kernels.function import TracedFunction
 from robomodel.mechanism.graph import WORLD
 from robomodel.model.arguments import as_numbers
-from robomodel.model.derived import sources
 from robomodel.model.model import Model
-from robomodel.scalars import Scalar, Vector, div, maximum, minimum, select, sqrt
-from robomodel.spatial import Vec, apply, cross, inner, minus, plus, scale
+from robomodel.motion.terrain import Terrain
+from robomodel.spatial import apply, plus
 from robomodel.tolerances import NOTHING
 
 Point: TypeAlias = (
@@ -34,8 +29,6 @@ Point: TypeAlias = (
 )
 PLANES = 2  # most planes of heights that a point touches at once
 RIM = 8  # points on a cylinder's rim
-CELLS_AT_ONCE = 20000  # cells examined together
-ON_EDGE = 1e-9  # share of the spacing: nearer to an edge, the face's normal counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +102,7 @@ class Ground:
     normal: ArrayLike = field(default=(0.0, 0.0, 1.0), kw_only=True)
     _grid: Array = field(init=False, repr=False)
     _normal: Array = field(init=False, repr=False)
-    _stretch: float = field(init=False, repr=False)  # vertical distance : distance, the largest
+    _terrain: Terrain = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         optional = ("static_friction", "stiffness", "damping")
@@ -139,8 +132,8 @@ class Ground:
             )
         self._check_law()
         object.__setattr__(self, "_grid", grid)
+        object.__setattr__(self, "_terrain", Terrain(grid, self.spacing, self.origin))
         object.__setattr__(self, "_normal", normal)
-        object.__setattr__(self, "_stretch", math.hypot(1.0, _steepest(grid) / self.spacing))
 
     def _unit_normal(self, grid: Array) -> Array:
         normal = as_numbers(self.normal, "normal")
@@ -256,128 +249,12 @@ class Ground:
             normals[:] = self._normal
         else:
             far = (radius + limit).ravel()
-            distances[:, 0], normals[:, 0] = self._distances(places, far)
+            distances[:, 0], normals[:, 0] = self._terrain.distances(places, far)
             if size > 1:
-                self._several(places, far, distances, normals)
+                self._terrain.add_several(places, far, distances, normals)
         shape = radius.shape if count is None else (*radius.shape, size)
         gaps = distances.reshape(shape) - (radius if count is None else radius[..., None])
         return gaps, normals.reshape(*shape, 3)
-
-    # ---- heights
-
-    def _heights(self, places: Array) -> Array:
-        """Heights of the surface (m,) at places (m, 2)."""
-        at = (places - np.asarray(self.origin)) / self.spacing
-        i, j = np.floor(at).astype(int).T
-        s, t = (at - np.floor(at)).T
-        a, b, c, d = (self._corners(i + n, j + m) for m in (0, 1) for n in (0, 1))
-        lower, upper = a + s * (b - a) + t * (d - b), a + s * (d - c) + t * (c - a)
-        return np.asarray(np.where(t < s, lower, upper))
-
-    def _corners(self, i: Array, j: Array) -> Array:
-        """Heights at corners of cells; outside of the grid those of its edge."""
-        nx, ny = self._grid.shape
-        return np.asarray(self._grid[np.clip(i, 0, nx - 1), np.clip(j, 0, ny - 1)])
-
-    def _distances(self, x: Array, far: Array) -> tuple[Array, Array]:
-        """Signed distances (m,) of points (m, 3), lower bounds beyond ``far``, and normals."""
-        distances, normals = np.full(len(x), np.nan), np.tile([0.0, 0.0, 1.0], (len(x), 1))
-        finite = np.flatnonzero(np.all(np.isfinite(x), axis=1))
-        above = x[finite, 2] - self._heights(x[finite, :2])
-        distances[finite] = above / self._stretch  # no nearer than that
-        close = distances[finite] <= far[finite]
-        near, rise = finite[close], above[close]
-        # the nearest point is no farther than the one below, or else beyond what is asked for
-        width = np.where(rise < 0.0, -rise, np.minimum(rise, far[near]))
-        for part, corners in self._windows(x[near], width):
-            nearest, inside, outwards, squares = _nearest_of_triangles(corners)
-            best, rows = np.argmin(squares, axis=1), np.arange(len(part))
-            side = np.where(rise[part] < 0.0, -1.0, 1.0)
-            distance = side * np.sqrt(squares[rows, best])
-            normals[near[part]] = self._normals(
-                nearest[rows, best], inside[rows, best], outwards[rows, best], distance
-            )
-            beyond = np.where(rise[part] < 0.0, np.inf, far[near[part]])
-            distances[near[part]] = np.minimum(distance, beyond)
-        return distances, normals
-
-    def _several(self, x: Array, far: Array, distances: Array, normals: Array) -> None:
-        """Add the other local minima of the distance, for points above the surface."""
-        near = np.flatnonzero((distances[:, 0] >= 0.0) & (distances[:, 0] < far))
-        for part, corners in self._windows(x[near], far[near]):
-            nearest, inside, outwards, squares = _nearest_of_triangles(corners)
-            length = np.sqrt(squares)
-            valid = length <= far[near[part], None]
-            rows, triangles = np.nonzero(valid & ~inside)
-            valid[rows, triangles] = self._is_least(
-                corners[:, 0, 0, :2], nearest, length, rows, triangles
-            )
-            order = np.argsort(np.where(valid, length, np.inf), axis=1, kind="stable")
-            order = order[:, 1 : distances.shape[1]]  # the first is there
-            rows, at, last = np.arange(len(part))[:, None], near[part], 1 + order.shape[1]
-            chosen, size = valid[rows, order], length[rows, order]
-            directions = self._normals(
-                nearest[rows, order], inside[rows, order], outwards[rows, order], size
-            )
-            distances[at, 1:last] = np.where(chosen, size, np.inf)
-            normals[at, 1:last] = np.where(chosen[..., None], directions, [0.0, 0.0, 1.0])
-
-    def _is_least(
-        self, first: Array, nearest: Array, length: Array, rows: Indices, triangles: Indices
-    ) -> Mask:
-        """Whether nearest points on edges and corners are local minima of the distance.
-
-        They are not if another triangle that shares them comes nearer; of triangles that share
-        one, it belongs to the first. ``first``: the first corner (m, 2) of each window.
-        """
-        count = math.isqrt(nearest.shape[1] // 2)
-        place, size = nearest[rows, triangles], length[rows, triangles]
-        at = (place[:, :2] - first[rows]) / self.spacing
-        least = np.ones(len(rows), dtype=bool)
-        for shift in product((-ON_EDGE, ON_EDGE), repeat=2):
-            cell = np.clip(np.floor(at + shift).astype(int), 0, count - 1)
-            s, t = (at - cell).T
-            touches = np.all(np.abs(at - cell - 0.5) <= 0.5 + 2 * ON_EDGE, axis=1)
-            for upper, there in enumerate((t <= s + 2 * ON_EDGE, t >= s - 2 * ON_EDGE)):
-                other = 2 * (cell[:, 0] * count + cell[:, 1]) + upper
-                rounding = ON_EDGE * self.spacing
-                nearer = length[rows, other] < size - rounding
-                apart = np.linalg.norm(nearest[rows, other] - place, axis=1)
-                same = (other < triangles) & (apart <= 2 * rounding)
-                least &= ~(touches & there & (nearer | same))
-        return least
-
-    def _windows(self, x: Array, width: Array) -> Iterator[tuple[Indices, Array]]:
-        """Triangles (m, t, 3, 3), relative to the point, of the cells within a width of points.
-
-        In parts, with the indices (m,) of the points.
-        """
-        at = x[:, :2] - np.asarray(self.origin)
-        first = np.floor((at - width[:, None]) / self.spacing).astype(int)
-        last = np.floor((at + width[:, None]) / self.spacing).astype(int)
-        cells = np.max(last - first, axis=1, initial=0) + 1
-        for count in np.unique(cells).tolist():
-            same = np.flatnonzero(cells == count)
-            for part in np.array_split(same, 1 + len(same) * count**2 // CELLS_AT_ONCE):
-                i, j = (first[part, n, None] + np.arange(count + 1) for n in (0, 1))
-                corners = np.empty((len(part), count + 1, count + 1, 3))
-                corners[..., 0] = (self.origin[0] + self.spacing * i)[:, :, None]
-                corners[..., 1] = (self.origin[1] + self.spacing * j)[:, None, :]
-                corners[..., 2] = self._corners(i[:, :, None], j[:, None, :])
-                corners -= x[part, None, None]
-                a, b = corners[:, :-1, :-1], corners[:, 1:, :-1]
-                c, d = corners[:, :-1, 1:], corners[:, 1:, 1:]
-                triangles = np.stack([np.stack([a, b, d], -2), np.stack([a, d, c], -2)], -3)
-                yield part, triangles.reshape(len(part), -1, 3, 3)
-
-    def _normals(self, nearest: Array, inside: Mask, outwards: Array, distance: Array) -> Array:
-        """Normals: those of faces; beside edges and corners the directions to the points.
-
-        On an edge the direction is rounding, and the face's normal is taken.
-        """
-        edge = ~inside & (np.abs(distance) > ON_EDGE * self.spacing)
-        size = np.where(edge, distance, 1.0)[..., None]
-        return np.asarray(np.where(edge[..., None], -nearest / size, outwards))
 
 
 def check_coefficients(friction: float, restitution: float) -> tuple[float, float]:
@@ -391,68 +268,6 @@ def check_coefficients(friction: float, restitution: float) -> tuple[float, floa
     if not 0.0 <= restitution <= 1.0:
         raise ValueError(f"restitution is from 0 to 1, got {restitution!r}")
     return friction, restitution
-
-
-def _steepest(grid: Array) -> float:
-    """The largest rise of a triangle over one spacing."""
-    if grid.ndim == 0:
-        return 0.0
-    padded = np.pad(grid, 1, mode="edge")
-    x, y = np.diff(padded, axis=0), np.diff(padded, axis=1)
-    return float(max(np.hypot(x[:, :-1], y[1:]).max(), np.hypot(x[:, 1:], y[:-1]).max()))
-
-
-def _nearest_of_triangles(corners: Array) -> tuple[Array, Mask, Array, Array]:
-    """The points of triangles nearest to the origin.
-
-    Args:
-        corners: Corners (..., 3, 3) of triangles, counterclockwise as seen from outside.
-
-    Returns:
-        nearest: The nearest points (..., 3).
-        inside: Whether they are inside of the face (...), rather than on an edge.
-        outwards: The faces' unit normals (..., 3).
-        squares: Of the distances (...).
-    """
-    numbers = _nearest_of_triangle()(corners.reshape(*corners.shape[:-2], 9))
-    return numbers[..., :3], numbers[..., 3] > 0.0, numbers[..., 4:7], numbers[..., 7]
-
-
-@functools.cache
-def _nearest_of_triangle() -> TracedFunction:
-    """Three corners → nearest point to the origin, 1 if it is inside, normal, squared distance."""
-
-    def build(numbers: Vector) -> list[Scalar]:
-        x = list(numbers)
-        corners: list[Vec] = [(x[i], x[i + 1], x[i + 2]) for i in (0, 3, 6)]
-        sides = [minus(corners[(e + 1) % 3], corners[e]) for e in range(3)]
-        area = cross(sides[0], sides[1])
-        outwards = scale(div(1.0, sqrt(inner(area, area))), area)
-        edges = list(zip(corners, sides, strict=True))
-        # positive on the inner side of all edges
-        within = functools.reduce(minimum, [inner(outwards, cross(c, side)) for c, side in edges])
-        places = []
-        for corner, side in edges:
-            along = div(-inner(corner, side), inner(side, side))
-            places.append(plus(corner, scale(minimum(maximum(along, 0.0), 1.0), side)))
-        nearest, least = places[0], inner(places[0], places[0])
-        for place in places[1:]:
-            square = inner(place, place)
-            nearer = square - least
-            nearest = _chosen(nearer, place, nearest)
-            least = select(nearer, square, least)
-        rise = inner(outwards, corners[0])
-        nearest = _chosen(-within, scale(rise, outwards), nearest)
-        least = select(-within, rise * rise, least)
-        return [*nearest, select(-within, 1.0, 0.0), *outwards, least]
-
-    key = digest(("nearest of a triangle", sources()))
-    return TracedFunction("nearest_of_triangle", {"corners": 9}, {"y": (8,)}, build, key=key)
-
-
-def _chosen(sign: Scalar, a: Vec, b: Vec) -> Vec:
-    """``a`` where the sign is negative, else ``b``."""
-    return select(sign, a[0], b[0]), select(sign, a[1], b[1]), select(sign, a[2], b[2])
 
 
 @dataclass(frozen=True, slots=True)

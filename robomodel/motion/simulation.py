@@ -11,15 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from robomodel.arrays import Array
-from robomodel.dynamics import actuator_positions, actuator_velocities, frame_pose, frame_velocity
 from robomodel.dynamics.contact.points import UNSOLVED
 from robomodel.errors import few, no_model, warn
 from robomodel.model.arguments import as_array
 from robomodel.model.model import Model
-from robomodel.model.parameters import of_geometry
 from robomodel.motion import servo as servos
 from robomodel.motion.change_points import Lead
-from robomodel.motion.integrator_functions import joint_rates, joint_velocities
 from robomodel.motion.limits import closed_start, in_single_precision
 from robomodel.motion.options import (
     BATCH_DEFAULTS,
@@ -33,8 +30,8 @@ from robomodel.motion.options import (
     completed,
 )
 from robomodel.motion.rollout import run_over_time
-from robomodel.motion.tangent import UNDETERMINED, in_tangents
-from robomodel.scalars import stack, unstack
+from robomodel.motion.sensors import Sensors
+from robomodel.motion.tangent import UNDETERMINED
 
 LINE = 64  # bytes
 SINGLE = 1e-3  # contact residual from which on there is a warning in single precision
@@ -67,7 +64,7 @@ class SimulationState:
     ahead: dict[int, Lead]
 
 
-class Simulation:
+class Simulation(Sensors):
     """N robots of one model, moved in place: an environment for control and learning.
 
     A call of :meth:`step` takes ``substeps`` steps of :func:`robomodel.rollout` in one compiled
@@ -273,7 +270,7 @@ class Simulation:
                 motion; rows that do not exist (also an IndexError). Nothing has changed then.
         """
         model = self.model
-        numbers = self._numbers(rows)
+        numbers = row_numbers(self.n, rows)
         if q is None and v is None and not self.parameters:
             states = np.broadcast_to(self._start, (len(numbers), self._step.layout.size))
         else:
@@ -313,29 +310,6 @@ class Simulation:
         if not self._geometry(numbers) or not any(c.implicit for c in self.model.clusters):
             return neutral
         return np.asarray(self.model.close(neutral, parameters=self._geometry(numbers)))
-
-    def _geometry(self, numbers: Any) -> dict[str, Array]:
-        """Values of the parameters of geometry."""
-        names = of_geometry(self.model, self.parameters)
-        return {name: self.parameters[name][numbers] for name in names}
-
-    def _numbers(self, rows: ArrayLike | slice | None) -> Any:
-        """Rows as indices."""
-        if rows is None or isinstance(rows, slice):
-            return np.arange(self.n)[rows if rows is not None else slice(None)]
-        given = np.asarray(rows)
-        if given.dtype == bool:
-            if given.shape != (self.n,):
-                raise ValueError(f"a mask of rows is ({self.n},), got shape {given.shape}")
-            return np.flatnonzero(given)
-        if given.size == 0:
-            return np.zeros(0, np.intp)
-        if given.ndim > 1 or not np.issubdtype(given.dtype, np.integer):
-            raise ValueError(f"rows are numbers, a mask or a slice, got {rows!r}")
-        given = np.atleast_1d(given)
-        if np.any((given < -self.n) | (given >= self.n)):
-            raise RowError(f"rows are from 0 to {self.n - 1}, got {given.tolist()}")
-        return given % self.n
 
     # ---- saved
 
@@ -380,86 +354,6 @@ class Simulation:
     def _kind(self) -> tuple[Any, ...]:
         return self.model.name, self.n, self._step.name, self._h, self._dtype
 
-    # ---- sensors
-
-    def joints(self) -> tuple[Array, Array]:
-        """Positions and velocities of all joints, dependent ones too, also at dead points.
-
-        Returns:
-            positions: Spanning positions (n, numbers), the base first.
-            velocities: (n, n_joint_velocities) in ``joint_names`` order, the base first.
-        """
-        model, layout, states = self.model, self._step.layout, self._states
-        z = states[:, layout.columns.z] if layout.checks else self._v
-        bases = states[:, layout.columns.bases]
-        if not self._geometry(slice(None)):
-            positions = stack(model.spanning_positions(unstack(self._q)), (self.n,))
-            x = np.concatenate([self._q, z, bases], axis=1)
-            return positions, np.asarray(joint_rates(model)(x))
-        robots = self._step.family.robots(self._p)
-        here = in_tangents(robots, unstack(bases), refined=True)
-        with np.errstate(all="ignore"):
-            rates = joint_velocities(here, unstack(self._q), unstack(z))
-            positions = stack(robots.spanning_positions(unstack(self._q)), (self.n,))
-        return positions, stack(rates, (self.n,))
-
-    def motors(self) -> tuple[Array, Array]:
-        """Positions and rates of the actuators, as encoders at the motors measure them.
-
-        Returns:
-            positions: (n, nu).
-            velocities: (n, nu).
-        """
-        given = self._geometry(slice(None)) or None
-        return (
-            actuator_positions(self.model, self._q, parameters=given),
-            actuator_velocities(self.model, self._q, self._v, parameters=given),
-        )
-
-    def frame(self, name: str) -> Array:
-        """The pose of a link or another frame.
-
-        Args:
-            name: Its name.
-
-        Returns:
-            pose: (n, 4, 4) in the world.
-        """
-        given = self._geometry(slice(None)) or None
-        pose: Array = frame_pose(self.model, self._q, name, parameters=given)
-        return pose
-
-    def imu(self, link: str) -> tuple[Array, Array]:
-        """Readings of an inertial sensor at a link's origin, in the link's axes.
-
-        Args:
-            link: The link's name.
-
-        Returns:
-            gyroscope: Angular velocity (n, 3) [rad/s].
-            accelerometer: Mean specific force (n, 3) over the last substep [m/s²]: acceleration
-                less gravity; after a reset that of rest.
-        """
-        nq = self.model.nq
-        pose, speed = self.frame(link), self._frame_speed(self._q, self._v, link)
-        turn = np.swapaxes(pose[:, :3, :3], 1, 2)
-        before = self._frame_speed(self._before[:, :nq], self._before[:, nq:], link)
-        gravity = np.tile(np.asarray(self.model.gravity), (self.n, 1))
-        for i, axis in enumerate("xyz"):
-            gravity[:, i] = self.parameters.get(f"gravity.{axis}", gravity[:, i])
-        change = (speed[:, 3:] - before[:, 3:]) / self._h - gravity
-        gyroscope, accelerometer = (
-            np.einsum("nij,nj->ni", turn, x) for x in (speed[:, :3], change)
-        )
-        return gyroscope, accelerometer
-
-    def _frame_speed(self, q: Array, v: Array, link: str) -> Array:
-        given = self._geometry(slice(None)) or None
-        speed = frame_velocity(
-            self.model, q, v, link, reference="local_world_aligned", parameters=given
-        )
-        return np.asarray(speed, float)
-
 
 class Shown(np.ndarray):
     """A read-only array that a simulation writes on; it says how to write on the simulation."""
@@ -496,3 +390,22 @@ def _aligned(shape: tuple[int, ...], dtype: str) -> Array:
 
 class RowError(IndexError, ValueError):
     """Rows that do not exist."""
+
+
+def row_numbers(n: int, rows: ArrayLike | slice | None) -> Any:
+    """Rows as indices."""
+    if rows is None or isinstance(rows, slice):
+        return np.arange(n)[rows if rows is not None else slice(None)]
+    given = np.asarray(rows)
+    if given.dtype == bool:
+        if given.shape != (n,):
+            raise ValueError(f"a mask of rows is ({n},), got shape {given.shape}")
+        return np.flatnonzero(given)
+    if given.size == 0:
+        return np.zeros(0, np.intp)
+    if given.ndim > 1 or not np.issubdtype(given.dtype, np.integer):
+        raise ValueError(f"rows are numbers, a mask or a slice, got {rows!r}")
+    given = np.atleast_1d(given)
+    if np.any((given < -n) | (given >= n)):
+        raise RowError(f"rows are from 0 to {n - 1}, got {given.tolist()}")
+    return given % n
