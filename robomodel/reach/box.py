@@ -9,6 +9,7 @@ joints, where they tell where the robot is.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -18,6 +19,7 @@ from robomodel.arrays import Array, Mask
 from robomodel.mechanism.continuation import Ends, Points
 from robomodel.mechanism.walks import Positions, lead
 from robomodel.model.derived import cached_on_model
+from robomodel.model.elements import Cluster
 from robomodel.model.model import Model
 from robomodel.reach.groups import Group
 from robomodel.reach.limb import limb_joints
@@ -77,46 +79,56 @@ def boxes(model: Model) -> tuple[Box, ...]:
 def _boxes(model: Model) -> Iterator[Box]:
     names = limb_joints(model)
     one = {joint.name for joint in model.joints if joint.nv == 1}
-    for linkage in reachable(model).linkages:
+    for n, linkage in enumerate(reachable(model).linkages):
         cluster = linkage.cluster
         places = dict(zip(cluster.joints, cluster.geometry.links, strict=True))
-        for group in linkage.groups:
-            mine = [n for n in names if n in places and places[n].v in group.part.columns]
-            if len(mine) not in STEPS or not all(n in one for n in mine):
+        for k, group in enumerate(linkage.groups):
+            mine = [x for x in names if x in places and places[x].v in group.columns]
+            if len(mine) not in STEPS or not all(each in one for each in mine):
                 continue
             try:
-                sheet = reachable(model).on_sheet(mine)
+                there = reachable(model).on_sheet(limb_in(model, cluster)).linkages[n]
             except ValueError:  # these joints do not tell where the group is
                 continue
-            (there,) = (each for each in sheet.linkages if each.cluster is cluster)
-            yield _box(model, there, there.groups[linkage.groups.index(group)], mine)
+            if box := _box(model, there, there.groups[k], mine):
+                yield box
 
 
-def _box(model: Model, linkage: Linkage, group: Group, names: list[str]) -> Box:
-    cluster, part = linkage.cluster, group.part
-    columns = [cluster.geometry.links[cluster.joints.index(name)].v for name in names]
-    joints = Positions(
-        np.array([part.columns.index(c) for c in columns], dtype=np.intp),
-        np.array([part.place[c] for c in columns], dtype=np.intp),
-        part.unit[columns],
-    )
-    low, high, at = part.low[columns], part.high[columns], group.start[joints.places]
+def limb_in(model: Model, cluster: Cluster) -> list[str]:
+    """The joints of limbs in a cluster."""
+    return [name for name in limb_joints(model) if name in cluster.joints]
+
+
+def _box(model: Model, linkage: Linkage, group: Group, names: list[str]) -> Box | None:
+    cluster = linkage.cluster
+    links = [cluster.geometry.links[cluster.joints.index(name)] for name in names]
+    known = group.joints.places.tolist()
+    if any(link.q not in known for link in links):
+        return None
+    rows = [known.index(link.q) for link in links]
+    joints = Positions(group.joints.rows[rows], group.joints.places[rows])
+    described = [model.joints[model.joint_names.index(name)] for name in names]
+    ends = [(x.lower, x.upper) if x.type != "continuous" else (-math.inf, math.inf)
+            for x in described]  # fmt: skip
+    low, high = np.array(ends).T
+    at = group.start[joints.places]
     limited = bool(np.all(np.isfinite(low) & np.isfinite(high)))
-    free = FREE * part.unit[columns]
+    slides = np.array([x.type == "prismatic" for x in described])
+    free = FREE * np.where(slides, cluster.geometry.scale, 1.0)
     low = np.minimum(np.where(np.isfinite(low), low, at - free), at)
     high = np.maximum(np.where(np.isfinite(high), high, at + free), at)
     count = STEPS[len(names)]
     ticks = [np.linspace(a, b, count) for a, b in zip(low, high, strict=True)]
     targets = np.stack(np.meshgrid(*ticks, indexing="ij"), axis=-1).reshape(-1, len(names))
     places = np.array(list(itertools.product(range(count), repeat=len(names))))
-    at_targets, reached, ends = _led(group, joints, targets, places)
+    at_targets, reached, why = _led(cluster, group, joints, targets, places)
     q = np.tile(model.neutral(), (len(at_targets.q), 1))
     q[:, cluster.q] = linkage.completed(at_targets.q)
-    return Box(tuple(names), cluster.name, low, high, limited, targets, reached, ends, q)
+    return Box(tuple(names), cluster.name, low, high, limited, targets, reached, why, q)
 
 
 def _led(
-    group: Group, joints: Positions, targets: Array, places: Array
+    cluster: Cluster, group: Group, joints: Positions, targets: Array, places: Array
 ) -> tuple[Points, Mask, tuple[str, ...]]:
     """Points at the targets that are reached; which these are; what ends the ways to the others."""
     origin = group.origin[np.zeros(len(targets), dtype=np.intp)]
@@ -135,7 +147,9 @@ def _led(
             break
         p = p.put(rows[arrived], there[arrived])
         reached[rows[arrived]] = True
-    names = [group.part.names[group.part.columns[c]] for c in group.along.limits.columns]
+    places_of = zip(cluster.geometry.links, cluster.joints, strict=True)
+    joint_at = {link.q: name for link, name in places_of}
+    names = [joint_at[place] for place in group.along.limits.places.tolist()]
     ends = tuple(
         names[int(np.argmax(passed))] if end == Ends.LIMIT and names else "loop"
         for end, passed in zip(why, over, strict=True)
