@@ -23,6 +23,7 @@ from robomodel.model.arguments import as_array
 from robomodel.model.elements import position_names
 from robomodel.model.model import Model
 from robomodel.model.parameters import parameters
+from robomodel.reach.ranges import joint_range
 from robomodel.running import Progress
 from robomodel.scalars import stack, unstack
 from robomodel.tolerances import DIFFERENCE, SAME, TINY
@@ -32,6 +33,7 @@ Most: TypeAlias = float | Mapping[str, float] | None
 SEED = 20061004  # of the motions that scale regressors, which are always the same
 AWAY = 4.0  # largest size of G relative to the middle, which keeps loops away from dead points
 REACHED = 0.95  # fraction of the usable part of a limit from which on it counts as reached
+REACH = 1.0  # rad, or lengths of the longest link, of joints without limits
 NO_ROOM = 1e-9  # half of a range below which nothing can move
 
 
@@ -140,7 +142,7 @@ def excitation(
     step: float = 0.01,
     joints: str | Iterable[str] | None = None,
     start: ArrayLike | None = None,
-    reach: float = 1.0,
+    reach: float | None = None,
     velocity: Most = None,
     acceleration: Most = None,
     torque: Most = None,
@@ -173,7 +175,8 @@ def excitation(
         joints: The independent joints that move, by default all; the others are held.
         start: The configuration (nq,) at the start; by default chosen near ``model.neutral()``.
         reach: Moved joints without position limits stay within this distance of the middle
-            (radians, or lengths of the longest link).
+            (radians, or lengths of the longest link). By default 1, and half a turn where a
+            linkage lets its joint turn fully: dry friction of its other joints has its kinks there.
         velocity: Limits in addition to the file's: a number for all moved joints, or by joints'
             names.
         acceleration: Limits, in the same form.
@@ -233,11 +236,12 @@ def excitation(
 
 
 def _check_options(
-    period: float, step: float, reach: float, margin: float, harmonics: int, tries: int, steps: int,
-    criterion: Criterion,
+    period: float, step: float, reach: float | None, margin: float, harmonics: int, tries: int,
+    steps: int, criterion: Criterion,
 ) -> None:  # fmt: skip
     """Raise ValueError for impossible options."""
-    for name, value in (("period", period), ("step", step), ("reach", reach), ("margin", margin)):
+    far = REACH if reach is None else reach
+    for name, value in (("period", period), ("step", step), ("reach", far), ("margin", margin)):
         if not 0.0 < as_real(value, name) < math.inf:
             raise ValueError(f"{name} must be positive and finite, got {value!r}")
     if margin > 1.0:
@@ -285,11 +289,12 @@ def _moved(model: Model, joints: str | Iterable[str] | None) -> tuple[int, ...]:
 
 
 def _positions(
-    model: Model, about: Array, moved: tuple[int, ...], reach: float
+    model: Model, about: Array, moved: tuple[int, ...], reach: float | None
 ) -> Iterator[LimitUse]:
     """Limits of positions from the file; ``reach`` about the middle for moved joints without."""
     at = model.joint_positions(about)
     names = {model.dof_names[i] for i in moved}
+    linked = {name for c in model.clusters if c.implicit for name in c.joints}
     length = max((math.hypot(*map(float, node.offset)) for node in model.nodes), default=0.0) or 1.0
     for joint in model.joints:
         if joint.nv != 1:
@@ -301,7 +306,9 @@ def _positions(
             if math.isfinite(low) or math.isfinite(high):
                 yield LimitUse(joint.name, "position", low, high)
             continue
-        far = reach * (length if joint.type == "prismatic" else 1.0)
+        far = (REACH if reach is None else reach) * (length if joint.type == "prismatic" else 1.0)
+        if reach is None and joint.name in linked and joint_range(model, joint.name).turns_fully:
+            far = math.pi
         place = float(at[joint.name])
         kind: Quantity = "position" if math.isfinite(low) or math.isfinite(high) else "reach"
         if not math.isfinite(low):
@@ -393,7 +400,8 @@ class MotionLimits:
 
     @classmethod
     def of(
-        cls, model: Model, about: Array, moved: tuple[int, ...], reach: float, velocity: Most,
+        cls, model: Model, about: Array, moved: tuple[int, ...], reach: float | None,
+        velocity: Most,
         acceleration: Most, torque: Most,
     ) -> MotionLimits:  # fmt: skip
         """The limits of the file and the requested ones."""
