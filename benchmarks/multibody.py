@@ -164,7 +164,7 @@ def problems(sizes: Iterable[int] = (2, 5, 10, 40)) -> list[Problem]:
 class Result:
     """``energy``: largest change over largest kinetic energy; ``gap``; ``error`` of the point."""
 
-    motion: rm.Trajectory
+    motion: rm.motion.Trajectory
     energy: float
     gap: float
     error: float | None
@@ -176,7 +176,7 @@ def solved(problem: Problem, rtol: float = 1e-12, atol: float = 1e-13) -> Result
     return judged(problem, motion_of(problem, model, rtol, atol))
 
 
-def motion_of(problem: Problem, model: rm.Model, rtol: float, atol: float) -> rm.Trajectory:
+def motion_of(problem: Problem, model: rm.Model, rtol: float, atol: float) -> rm.motion.Trajectory:
     """The motion of the model of a problem."""
     return rm.simulate(
         model, model.neutral(), problem.v, duration=problem.duration,
@@ -184,7 +184,7 @@ def motion_of(problem: Problem, model: rm.Model, rtol: float, atol: float) -> rm
     )  # fmt: skip
 
 
-def judged(problem: Problem, motion: rm.Trajectory) -> Result:
+def judged(problem: Problem, motion: rm.motion.Trajectory) -> Result:
     """How right it is."""
     change = np.max(np.abs(motion.energy - motion.energy[0])) / np.max(motion.kinetic)
     error = None

@@ -38,7 +38,7 @@ def stack() -> rm.Model:
     return rm.load(text + "</robot>")
 
 
-def settling(duration: float = 0.6, step: float = 2e-3) -> rm.Trajectory:
+def settling(duration: float = 0.6, step: float = 2e-3) -> rm.motion.Trajectory:
     """The boxes fall onto each other from a centimetre apart, the lowest with a push."""
     model = stack()
     q, height = model.neutral(), 0.0

@@ -40,7 +40,7 @@ class Run:
     force: Array
 
 
-def motion(duration: float = 2.0, step: float = 1e-3) -> rm.Trajectory:
+def motion(duration: float = 2.0, step: float = 1e-3) -> rm.motion.Trajectory:
     """The leg swings under PD, and is pushed for a while."""
     model = rm.robots.load("belt_leg")
     start = model.configuration(BENT)
@@ -60,7 +60,7 @@ def motion(duration: float = 2.0, step: float = 1e-3) -> rm.Trajectory:
     )  # fmt: skip
 
 
-def observed(model: rm.Model, run: rm.Trajectory) -> Array:
+def observed(model: rm.Model, run: rm.motion.Trajectory) -> Array:
     """What pushes (T, nv), from positions, velocities and the motors' forces."""
     q, v, step = run.q, run.v, run.times[1]
     momentum = np.einsum("tij,tj->ti", rm.crba(model, q), v)
@@ -73,7 +73,7 @@ def observed(model: rm.Model, run: rm.Trajectory) -> Array:
     return r
 
 
-def feel(run: rm.Trajectory) -> Run:
+def feel(run: rm.motion.Trajectory) -> Run:
     """What the observer finds beside what there was."""
     model = run.model
     rows = rm.jacobian(model, run.q, LINK)

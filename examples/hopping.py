@@ -28,7 +28,7 @@ RAIL = """<robot name="hopper"><link name="world"/>
   <limit lower="-5" upper="5" effort="1" velocity="10"/></joint></robot>"""
 
 
-def hopping(duration: float = 2.0, step: float = 1e-3) -> rm.Trajectory:
+def hopping(duration: float = 2.0, step: float = 1e-3) -> rm.motion.Trajectory:
     """The motion from a crouch on the ground."""
     model = rm.load(rm.robots.path("planar_leg_linkage"), extend=RAIL)
     q = model.configuration(CROUCHED)
@@ -54,7 +54,7 @@ def hopping(duration: float = 2.0, step: float = 1e-3) -> rm.Trajectory:
     )  # fmt: skip
 
 
-def hops(motion: rm.Trajectory) -> list[float]:
+def hops(motion: rm.motion.Trajectory) -> list[float]:
     """The foot's greatest height in each flight [m]."""
     height = rm.frame_pose(motion.model, motion.q, FOOT)[:, 2, 3]
     flies = np.concatenate([[False], height > 2e-3, [False]])

@@ -21,7 +21,7 @@ DROP = 0.15  # [m]
 STIFFNESS, DAMPING = 60.0, 3.0  # [N m/rad], [N m s/rad]
 
 
-def landing(duration: float = 1.2, step: float = 1e-3) -> rm.Trajectory:
+def landing(duration: float = 1.2, step: float = 1e-3) -> rm.motion.Trajectory:
     """The motion from rest, ``DROP`` above the ground."""
     model = rm.robots.load("mini_cheetah")
     joints = [name for name in model.dof_names if name.split("_")[0] in ("FR", "FL", "HR", "HL")]

@@ -10,7 +10,6 @@ from robomodel import dynamics, moved, robots, showing
 from robomodel.description import Rotor
 from robomodel.dynamics import *
 from robomodel.errors import (
-    ClosureError,
     DescriptionError,
     DescriptionWarning,
     check_positional,
@@ -44,7 +43,6 @@ if TYPE_CHECKING:
     from robomodel.motion.rollout import rollout
     from robomodel.motion.simulate import simulate
     from robomodel.motion.simulation import Simulation
-    from robomodel.motion.trajectory import Trajectory
     from robomodel.reports.actuation.study import actuation
     from robomodel.reports.approximation import approximation_errors
     from robomodel.reports.comparison.study import compare
@@ -55,14 +53,12 @@ moved.install()
 __version__ = "0.3.0"
 
 __all__ = [
-    "ClosureError",
     "DescriptionError",
     "DescriptionWarning",
     "Ground",
     "Model",
     "Rotor",
     "Simulation",
-    "Trajectory",
     "actuation",
     "approximate_tree",
     "approximation_errors",
@@ -110,9 +106,11 @@ MOVED = {
         "dynamics",
     ),
     **dict.fromkeys(("filtered_regressor", "momentum_regressor", "read_log"), "identification"),
+    "ClosureError": "errors",
     "Contact": "motion",
     "Kernel": "kernels",
     "SimulationError": "motion",
+    "Trajectory": "motion",
     "UnknownNameError": "errors",
     "rollout_kernel": "cuda",
 }
@@ -125,7 +123,6 @@ _LATE = {
         (
             "Ground",
             "Simulation",
-            "Trajectory",
             "contact_points",
             "rollout",
             "simulate",

@@ -263,7 +263,7 @@ def test_positions_of_other_joints_are_enough() -> None:
 def test_samples_between_which_loops_do_not_close_are_shown_as_they_are() -> None:
     model = rm.robots.load("five_bar")
     ends = [model.random_configuration(seed, branch="any") for seed in (48, 49)]
-    with pytest.raises(rm.ClosureError):
+    with pytest.raises(rm.errors.ClosureError):
         model.integrate(ends[0], 0.8 * model.difference(*ends))
     names = [f"q.{name}" for name in position_names(model)]
     log = {"time": np.arange(2.0), **dict(zip(names, np.array(ends).T, strict=True))}

@@ -320,7 +320,7 @@ def test_an_open_loop_warns_once() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         rm.crba(model, q)
-        with pytest.raises(rm.ClosureError):
+        with pytest.raises(rm.errors.ClosureError):
             rm.rnea(model, open_loop, [0.0], [0.0], check=True)
         rm.rnea(rm.robots.load("puma560"), *np.zeros((3, 6)))  # no loops
         rm.bias_force(model, np.zeros((0, model.nq)), np.zeros((0, 1)))

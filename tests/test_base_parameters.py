@@ -209,7 +209,7 @@ def test_branches() -> None:
     assert rm.base_parameters(model, near=crossed).rank > flat.rank
     with pytest.raises(ValueError, match="near is one configuration"):
         rm.base_parameters(model, near=np.stack([crossed, crossed]))
-    with pytest.raises(rm.ClosureError):
+    with pytest.raises(rm.errors.ClosureError):
         rm.base_parameters(model, near=crossed + 0.1)
 
 

@@ -564,7 +564,7 @@ def test_two_balls_exchange_their_velocities() -> None:
     assert motion.q[-1, 7] == pytest.approx(0.5 + 2.0 * 0.15, abs=late)
 
 
-def fall(model: rm.Model, q: Array, steps: int, **options: Any) -> rm.Trajectory:
+def fall(model: rm.Model, q: Array, steps: int, **options: Any) -> rm.motion.Trajectory:
     """A motion from rest whose rollouts, of two at once, are the same."""
     motion = rm.simulate(model, q, duration=1e-3 * steps, collisions=True, **options)
     made = rm.rollout(

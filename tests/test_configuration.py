@@ -215,7 +215,7 @@ def test_a_way_too_long_to_follow_is_refused() -> None:
     """Where turns cannot be taken out: two cranks at once, a rocker, a slide."""
     five = rm.robots.load("five_bar")
     q = five.neutral()
-    with pytest.raises(rm.ClosureError, match=r"motion by 1e\+05 .*too long to be followed"):
+    with pytest.raises(rm.errors.ClosureError, match=r"motion by 1e\+05 .*too long to be followed"):
         five.integrate(q, [1e5, 3.0])
     moved = five.integrate(np.tile(q, (3, 1)), [[0.1, 0.2], [0.0, 0.0], [0.2, 0.1]])
     with pytest.warns(RuntimeWarning, match="1 of 3 configurations cannot be closed"):
@@ -223,7 +223,7 @@ def test_a_way_too_long_to_follow_is_refused() -> None:
     np.testing.assert_array_equal(found[[0, 2]], moved[[0, 2]])
     assert np.isnan(found[1]).all()
     rocker = rm.load(four_bar(marks=(False, False, True)))
-    with pytest.raises(rm.ClosureError, match=r"cannot follow|do not close"):
+    with pytest.raises(rm.errors.ClosureError, match=r"cannot follow|do not close"):
         rocker.integrate(rocker.neutral(), [1e5])
 
 
@@ -308,11 +308,11 @@ def test_one_bad_configuration_alone(bad: float) -> None:
     for index in range(3):
         off = q.copy()
         off[index] = bad
-        with pytest.raises(rm.ClosureError, match="q is not finite") as caught:
+        with pytest.raises(rm.errors.ClosureError, match="q is not finite") as caught:
             model.close(off)
         assert not math.isfinite(caught.value.residual)
         for arguments in ((off, [0.1]), (q, [bad])):
-            with pytest.raises(rm.ClosureError, match="q or the motion is not finite"):
+            with pytest.raises(rm.errors.ClosureError, match="q or the motion is not finite"):
                 model.integrate(*arguments)
         with pytest.raises(ValueError, match="near must be one configuration, and finite"):
             model.random_configuration(0, near=off)
@@ -378,7 +378,9 @@ def test_batches_that_do_not_fit_are_told_by_name() -> None:
 
 def test_integrate_beyond_the_reach_is_refused() -> None:
     model = rm.load(four_bar(marks=(False, False, True)))  # the rocker cannot turn round
-    with pytest.raises(rm.ClosureError, match=r"'closing'.*do not close.*residual") as caught:
+    with pytest.raises(
+        rm.errors.ClosureError, match=r"'closing'.*do not close.*residual"
+    ) as caught:
         model.integrate(model.neutral(), [math.pi])
     assert caught.value.residual > 1e-6
     assert caught.value.loops == ("closing",)
@@ -459,12 +461,16 @@ def test_what_is_not_given_stays() -> None:
 @pytest.mark.slow
 def test_closure_errors_tell_the_joints_and_the_gap() -> None:
     model = rm.load(four_bar())
-    with pytest.raises(rm.ClosureError, match=r"do not close with j_crank = 0.5, j_coupler = 0.1"):
+    with pytest.raises(
+        rm.errors.ClosureError, match=r"do not close with j_crank = 0.5, j_coupler = 0.1"
+    ):
         model.configuration({"j_crank": 0.5, "j_coupler": 0.1})
-    with pytest.raises(rm.ClosureError) as caught:
+    with pytest.raises(rm.errors.ClosureError) as caught:
         model.configuration({"j_rocker": math.pi / 2 + 1.5})
     assert 1e-3 < caught.value.residual < 1.0
-    with pytest.raises(rm.ClosureError) as caught:  # they contradict each other: nothing is nearest
+    with pytest.raises(
+        rm.errors.ClosureError
+    ) as caught:  # they contradict each other: nothing is nearest
         model.configuration({"j_crank": 0.5, "j_coupler": 0.1})
     assert str(caught.value).endswith(f"residual {caught.value.residual:.3g}")
 
@@ -475,17 +481,19 @@ def test_what_is_out_of_reach_is_told_with_what_ends_the_way() -> None:
     model = rm.load(four_bar())
     away = model.configuration({"j_rocker": -2.0})
     end = math.pi - math.acos((1.1**2 + 0.7**2 - 1.5**2) / (2 * 1.1 * 0.7))  # a straight crank
-    with pytest.raises(rm.ClosureError, match=r"'j_rocker' = 0.3 is out of reach") as caught:
+    with pytest.raises(rm.errors.ClosureError, match=r"'j_rocker' = 0.3 is out of reach") as caught:
         model.configuration({"j_rocker": 0.3}, guess=away)
     assert "a dead point of loop 'closing'" in str(caught.value)
     told = float(str(caught.value).split("out of reach: ")[1].split()[0])
     assert told == pytest.approx(-end, abs=2e-3)
     text = '<robot name="x"><joint name="j_rocker"><limit {}/></joint></robot>'
     limited = rm.load(four_bar(), extend=text.format('lower="-3" upper="-1.6"'))
-    with pytest.raises(rm.ClosureError, match=r"where joint 'j_rocker' meets its limit -1\.6"):
+    with pytest.raises(
+        rm.errors.ClosureError, match=r"where joint 'j_rocker' meets its limit -1\.6"
+    ):
         limited.configuration({"j_rocker": 0.3}, guess=away)
     outside = model.configuration({"j_rocker": -1.5})
-    with pytest.raises(rm.ClosureError, match="a dead point of loop 'closing'"):
+    with pytest.raises(rm.errors.ClosureError, match="a dead point of loop 'closing'"):
         limited.configuration({"j_rocker": 0.3}, guess=outside)
 
 
@@ -693,7 +701,9 @@ def test_what_stays_beside_a_joint_out_of_reach_is_named() -> None:
         joint("c", "a", "c", "0.3 0.5 0"), joint("d", "b", "d", "-0.3 0.5 0"),
         loop("tip", "revolute", "c", "d", "0.2 0.4 0", "-0.2 0.4 0"),
     )  # fmt: skip
-    with pytest.raises(rm.ClosureError, match=r"while 'right' stays; rm\.inverse_kinematics also"):
+    with pytest.raises(
+        rm.errors.ClosureError, match=r"while 'right' stays; rm\.inverse_kinematics also"
+    ):
         rm.load(five_bar).configuration({"left": 3.0})
 
 

@@ -97,7 +97,7 @@ BALL = (
 )
 
 
-def dropped(stiffness: float, damping: float, duration: float) -> rm.Trajectory:
+def dropped(stiffness: float, damping: float, duration: float) -> rm.motion.Trajectory:
     """A ball of 2 kg dropped by 0.0713 m onto compliant ground, in steps of 1 ms."""
     ball, ground = (
         rm.load(BALL, floating_base=True),

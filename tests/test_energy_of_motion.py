@@ -82,7 +82,7 @@ def above(leg: rm.Model, hip: float, drive: float, height: float) -> Array:
     return q
 
 
-def landing(leg: rm.Model, speed: float, step: float) -> rm.Trajectory:
+def landing(leg: rm.Model, speed: float, step: float) -> rm.motion.Trajectory:
     v = np.array([-speed, 0.0, 0.0, 0.0])
     q = above(leg, 0.6, -1.0, 0.02)
     return rm.simulate(leg, q, v, duration=0.1, step=step, ground=rm.Ground(), contacts=[FOOT])
@@ -348,7 +348,7 @@ def test_points_that_cannot_move_feel_nothing() -> None:
     model = rm.load(text + hinge("j", "post", "rod", "0 0 0", "true", 0.0) + "</robot>")
     fixed, tip = ["rod", "post", ("rod", (0.0, 1.0, 0.0))], ("rod", (0.0, 0.0, -1.0))
 
-    def motion(**options: Any) -> rm.Trajectory:
+    def motion(**options: Any) -> rm.motion.Trajectory:
         return rm.simulate(model, [1.2], duration=0.4, method="time_stepping", **options)
 
     deep = motion(ground=rm.Ground(height=0.1), contacts=fixed)

@@ -267,7 +267,7 @@ def test_wrong_arguments() -> None:
     with pytest.raises(KeyError, match=r"'knee_lnk'; did you mean 'knee_link'"):
         rm.identify(model, q, v, a, tau, free="knee_lnk")
     linkage = FIVE_BAR
-    with pytest.raises(rm.ClosureError):
+    with pytest.raises(rm.errors.ClosureError):
         rm.identify(linkage, np.ones((2, 4)), np.zeros((2, 2)), np.zeros((2, 2)), np.zeros((2, 2)))
 
 

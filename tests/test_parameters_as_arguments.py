@@ -429,7 +429,7 @@ def test_what_cannot_be_closed_is_not_a_number() -> None:
     assert np.isnan(closed[2]).all()
     with pytest.warns(RuntimeWarning, match="cannot be closed"):  # redundant conditions open
         assert np.isnan(model.close(q, parameters={"joint2.z": 0.1})).all()
-    with pytest.raises(rm.ClosureError, match="does not close by these parameters"):
+    with pytest.raises(rm.errors.ClosureError, match="does not close by these parameters"):
         rm.with_parameters(model, {"joint2.z": 0.1})
     rod = rm.robots.load("tello")
     at = rod.neutral()
@@ -554,7 +554,7 @@ def test_wrong_parameters_are_refused() -> None:
         rm.with_parameters(model, {"link2.mass": np.nan})
     with pytest.warns(RuntimeWarning, match="open"):
         rm.crba(model, q, parameters={"joint2.x": 0.7})
-    with pytest.raises(rm.ClosureError):
+    with pytest.raises(rm.errors.ClosureError):
         rm.crba(model, q, parameters={"joint2.x": 0.7}, check=True)
 
 

@@ -243,7 +243,7 @@ def _motion(model: rm.Model, name: str, step: float = 0.01) -> Iterator[Array]:
             try:
                 q = model.integrate(q, dv)
                 way += stride
-            except rm.ClosureError:
+            except rm.errors.ClosureError:
                 stride *= 0.5
 
 

@@ -47,7 +47,7 @@ def tello_leg() -> State:
     return model, model.neutral(), np.array([2.0, 10.0, -10.0, 5.0, 5.0])
 
 
-def drift(trajectory: rm.Trajectory, more: Array | float = 0.0) -> float:
+def drift(trajectory: rm.motion.Trajectory, more: Array | float = 0.0) -> float:
     """Largest change of energy, relative to the largest kinetic energy."""
     energy = trajectory.energy + more
     return float(np.max(np.abs(energy - energy[0])) / np.max(trajectory.kinetic))

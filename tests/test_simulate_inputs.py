@@ -72,7 +72,7 @@ def test_work_of_forces_is_the_change_of_energy() -> None:
     model, q, v = crank_rocker()
     push = np.array([0.0, 0.0, 0.7, 2.0, -1.0, 0.0])
 
-    def power(found: rm.Trajectory) -> Array:
+    def power(found: rm.motion.Trajectory) -> Array:
         twist = rm.frame_velocity(model, found.q, found.v, "rocker")
         return np.sum(found.tau * found.v, axis=1) + twist @ push
 

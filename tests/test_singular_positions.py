@@ -29,19 +29,19 @@ def fallen(name: str) -> rm.Model:
     return rm.load(rm.robots.path(name), gravity=DOWN)
 
 
-def drift(trajectory: rm.Trajectory) -> float:
+def drift(trajectory: rm.motion.Trajectory) -> float:
     """Largest change of energy, relative to the largest kinetic energy."""
     energy = trajectory.energy
     return float(np.max(np.abs(energy - energy[0])) / np.max(trajectory.kinetic))
 
 
-def slopes(trajectory: rm.Trajectory) -> Array:
+def slopes(trajectory: rm.motion.Trajectory) -> Array:
     """Fourth-order differences of q over evenly spaced times, their first and last two left out."""
     q, h = trajectory.q, trajectory.times[1] - trajectory.times[0]
     return (8.0 * (q[3:-1] - q[1:-3]) - (q[4:] - q[:-4])) / (12.0 * h)
 
 
-def dead_points(trajectory: rm.Trajectory) -> int:
+def dead_points(trajectory: rm.motion.Trajectory) -> int:
     """How often a linkage's independent joints rest while others of it move on."""
     model = trajectory.model
     own = {c.spanning_v.start + i for c in model.clusters for i in c.columns}

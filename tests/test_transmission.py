@@ -145,7 +145,7 @@ def test_five_bars() -> None:
             names = {each.input: float(at), ({"J1", "J2"} - {each.input}).pop(): other}
             try:
                 q = model.configuration(names)
-            except rm.ClosureError:
+            except rm.errors.ClosureError:
                 continue  # on the other branch
             turn = rm.frame_pose(model, q, "link2")[:3, :3].T @ rm.frame_pose(model, q, "link4")[
                 :3, :3]  # fmt: skip

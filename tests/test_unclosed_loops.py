@@ -186,7 +186,7 @@ def test_a_rounded_file_within_its_tolerance_is_the_exact_robot(said: str) -> No
     assert run.q[-1] == pytest.approx(same.q[-1], abs=1e-8)
     rolled = rm.rollout(model, q, v, np.zeros((5, 1)), 0.01)
     assert np.all(np.isfinite(rolled.q))
-    with pytest.raises(rm.ClosureError):
+    with pytest.raises(rm.errors.ClosureError):
         model.check(q + 1e-3)
 
 

@@ -80,7 +80,7 @@ def main(names: list[str]) -> None:
             for label, call in calls(model, batch).items():
                 try:
                     times[label] = duration(call)
-                except (rm.ClosureError, ValueError) as error:
+                except (rm.errors.ClosureError, ValueError) as error:
                     print(f"  {label}: {error}")
             tables.append(times)
         one, many = tables

@@ -37,7 +37,7 @@ def robot() -> rm.Model:
     return rm.load(rm.robots.path("planar_leg_linkage"), extend=RAIL)
 
 
-def jump(duration: float = 1.0) -> rm.Trajectory:
+def jump(duration: float = 1.0) -> rm.motion.Trajectory:
     """The motion from a crouch on the ground."""
     model = robot()
     crouched = model.configuration(CROUCHED)
@@ -65,7 +65,7 @@ def jump(duration: float = 1.0) -> rm.Trajectory:
     )  # fmt: skip
 
 
-def jumps(motion: rm.Trajectory) -> list[float]:
+def jumps(motion: rm.motion.Trajectory) -> list[float]:
     """The foot's greatest height in each flight [m]."""
     height = rm.frame_pose(motion.model, motion.q, FOOT)[:, 2, 3]
     flies = np.concatenate([[False], height > 2e-3, [False]])

@@ -30,7 +30,7 @@ def crouch(model: rm.Model) -> Array:
     return q
 
 
-def trot(duration: float = 1.4) -> rm.Trajectory:
+def trot(duration: float = 1.4) -> rm.motion.Trajectory:
     """The motion from a crouch."""
     model = rm.robots.load("mini_cheetah")
     start = crouch(model)
@@ -59,7 +59,7 @@ def trot(duration: float = 1.4) -> rm.Trajectory:
     )  # fmt: skip
 
 
-def lifts(motion: rm.Trajectory) -> list[int]:
+def lifts(motion: rm.motion.Trajectory) -> list[int]:
     """How often each foot has left the ground by a centimetre and more."""
     heights = [rm.frame_pose(motion.model, motion.q, foot)[:, 2, 3] > 0.01 for foot in FEET]
     return [int(np.sum(np.diff(high.astype(int)) == 1)) for high in heights]

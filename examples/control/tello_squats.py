@@ -41,7 +41,7 @@ def robot() -> rm.Model:
     return rm.load(rm.robots.path("tello"), extend=f'<robot name="tello">{limits}</robot>')
 
 
-def squat(duration: float = 1.2) -> rm.Trajectory:
+def squat(duration: float = 1.2) -> rm.motion.Trajectory:
     """The motion from a stand with bent knees."""
     model = robot()
     start = bent(model)

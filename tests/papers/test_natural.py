@@ -451,7 +451,7 @@ def test_both_branches_close() -> None:
         assert q[4] == 0.5
         found.append(float(q[3]))
     assert found[0] > 0 > found[1]
-    with pytest.raises(rm.ClosureError, match="does not close") as error:
+    with pytest.raises(rm.errors.ClosureError, match="does not close") as error:
         paper((Distance("P1", "P2", 3.0),)).close(START)
     assert error.value.residual > 0.1
     assert error.value.loops
