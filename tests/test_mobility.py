@@ -402,7 +402,9 @@ def with_axis_off(text: str, joint: str, degrees: float) -> str:
     return f'{head}{axis}{" ".join(map(repr, turned.tolist()))}"{rest}'
 
 
-@pytest.mark.parametrize(("name", "degrees"), [("Bennett", 0.3), pytest.param("Sarrus", 0.3, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("name", "degrees"), [("Bennett", 0.3), pytest.param("Sarrus", 0.3, marks=pytest.mark.slow)]
+)
 def test_configurations_that_a_file_leaves_open_are_told_at_the_call(
     name: str, degrees: float
 ) -> None:

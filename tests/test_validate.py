@@ -177,7 +177,7 @@ def test_limits_keep_singularities_away() -> None:
     found = only(rm.validate(rocker_driven(over)), "singularity")
     assert found.severity == "warning"
     assert found.value == pytest.approx(high, abs=1e-7)
-    assert "as the limits allow it" in found.message
+    assert "within the limits of its joints" in found.message
 
 
 def test_limits_in_which_nothing_closes() -> None:

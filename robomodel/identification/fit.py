@@ -240,8 +240,8 @@ def _bodies(
             cones.append(Cone.of(BODY * i, physical))
     if raised:
         notes.append(
-            f"could not exist as the model has them (flat, or without extent), and were given some "
-            f"to begin with: {few(raised)}"
+            "have in the file an inertia that no body has (flat, or a point); the fit began with a "
+            f"small one that is possible, and nothing is to be done: {few(raised)}"
         )
     if empty:
         notes.append(f"have neither mass nor inertia, and keep none: {few(empty)}")

@@ -125,8 +125,9 @@ def words(problem: ClusterProblem, decision: Decision) -> str:
         )
     if decision.opens is not None:
         return (
-            f"has mobility {mobility} by a condition that hardly counts: {mobility + 1} if its "
-            f"loops ({names}) may open by {decision.opens:.2g} of the cluster's size "
+            f"has mobility {mobility}, but only because of one nearly redundant constraint: with "
+            f"dimensions a little different it would be {mobility + 1}, as its loops ({names}) "
+            f"without that constraint open by {decision.opens:.2g} of the cluster's size "
             f"({1e3 * decision.opens * problem.scale:.2g} mm) within 0.3 rad"
         )
     if decision.gap <= CLOSED:

@@ -209,8 +209,8 @@ class WrittenTree:
         return (
             f"{few([view.joints[b].name for b in tree.bodies])} move"
             f"{'s' if len(tree.bodies) == 1 else ''}; locked to what carries "
-            f"{'it' if len(bodies) == 1 else 'them'}: {names}, by which links are "
-            f"{1e3 * size:.2g} mm (rms, by mass) from where they are in the robot"
+            f"{'it' if len(bodies) == 1 else 'them'}: {names}. Therefore links of the tree are "
+            f"{1e3 * size:.2g} mm (mass-weighted rms) off their places in the robot"
         )
 
     @property

@@ -371,8 +371,8 @@ def for_simulator(
     ]
     sections = [
         Section("", ["\n".join(lines)]),
-        Section("Beside links as they are with what is locked; files by `convert --approximate` "
-                "have inertias of links with which the tree is nearer to the robot",
+        Section("For your own file, in which what is locked is part of what carries it; the file "
+                "that `convert --approximate` writes has other inertias, and armatures of its own",
                 [Bullets([*ends, *made.notes])]),
         *tree_sections(made),
         *(_map_section(each) for each in maps),

@@ -42,9 +42,8 @@ def check_redundancy(context: CheckContext) -> Iterator[Finding]:
             "note" if harmless else "warning",
             "redundancy",
             context.loops[loop.name].source,
-            f"{loop.redundant} of its {loop.rows} conditions repeat others: {cause}",
-            "nothing to do here, where they are left out; constraint solvers elsewhere may need "
-            "them out of the file"
+            f"{loop.redundant} of its {loop.rows} constraints are redundant: {cause}",
+            f"nothing is wrong; solvers that keep all {loop.rows} may fail"
             if harmless
             else "check its axes and anchors; if the dimensions are meant, nothing to do",
             loop.redundant,
@@ -79,7 +78,7 @@ def _cause(context: CheckContext, loop: Loop) -> tuple[str, bool]:
     parallel = all(float(np.linalg.norm(np.cross(first, axis))) < PARALLEL for axis in axes)
     across = all(abs(float(first @ context.axis(body))) < PARALLEL for body in sliding)
     if parallel and across:
-        return "it is planar, so that parallel axes keep what they say across the plane", True
+        return "it is planar", True
     if not sliding and _meet(context, turning):
         return "it is spherical: all of its axes meet in one point", True
     others = [other for other in model.loops if other.cluster == _cluster_of(context, loop)]
@@ -305,19 +304,23 @@ def _singular(
     # curves from neutral come first, so that the distance is from neutral if possible
     neutral = [pair for pair in reached if pair[1] in linkage.first]
     event, sweep = min(neutral or reached, key=lambda pair: pair[0].away)
-    limits = "as the limits allow it" if limited else "as no limits keep it away"
+    limits = "within the limits of its joints" if limited else "and no limits keep it away"
     what = {
         "dead point": f"the cluster '{linkage.cluster}' has a dead point, where its other joints "
-        f"move while {_names(linkage.independent)} rest{'s' if linkage.mobility == 1 else ''}, so "
-        "that ratios are infinite and motors there cannot hold it",
-        "change point": f"the cluster '{linkage.cluster}' has a change point, where it may go on "
-        "in more than one way and ratios are not determined",
+        f"move while {_names(linkage.independent)} rest{'s' if linkage.mobility == 1 else ''}: "
+        "ratios are infinite there, and motors lose their levers",
+        "change point": f"the cluster '{linkage.cluster}' has a change point, where it can go on "
+        "in two ways",
     }[event.kind]
     position = round(event.position, 9) + 0.0
     positions = sorted({round(each.position, 9) + 0.0 for each, of in reached if of is sweep})
     more = [f"{x:.6g}" for x in positions if abs(x - position) > WRITTEN]
     others = f" (and at {', '.join(more)})" if more else ""
-    distance = f", {event.away:.3g} from neutral" if neutral else ", far from neutral"
+    distance = f", {event.away:.3g} away from neutral" if neutral else ", far from neutral"
+    model = context.model
+    at = float(model.joint_positions(model.neutral())[sweep.joint])
+    side = "less" if at < position else "more"
+    limit = f"limit '{sweep.joint}' to {side} than {position:.4g}"
     best = linkage.best
     better = (
         best is not None
@@ -329,9 +332,9 @@ def _singular(
         "singularity",
         context.joint_source(sweep.joint),
         f"{what}: at {position:.6g}{others}{_held(sweep)}{distance}, {limits}",
-        f"limit the cluster's joints to this side of it, or make {_names(best.joints)} independent"
+        f"{limit}, or make {_names(best.joints)} independent"
         if better and best is not None
-        else "limit the cluster's joints to this side of it",
+        else limit,
         position,
         "rad or m",
     )

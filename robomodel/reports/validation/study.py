@@ -341,7 +341,7 @@ def _summary(linkage: LinkageStudy) -> str:
     if within:
         sentences.append(
             f"{count(within, 'singular position')} within the limits, where the "
-            "independent joints no longer say how it moves."
+            "linkage can go on in two ways, or motors lose their levers."
         )
     elif met:
         sentences.append("Its singular positions are all beyond the limits.")
