@@ -63,13 +63,8 @@ from robomodel.model import Cluster, Model
 from robomodel.model.build import build
 from robomodel.model.options import labels
 from robomodel.model.spins import hinged
-from robomodel.opentree.tree import (
-    Fit,
-    TreeOptions,
-    open_tree_description,
-    tree_notes,
-    with_actuators,
-)
+from robomodel.opentree.motors import with_actuators
+from robomodel.opentree.tree import Fit, TreeOptions, open_tree_description, tree_notes
 from robomodel.parsers.schema import difference
 from robomodel.spatial import apply, inner, minus
 from robomodel.tolerances import SAME

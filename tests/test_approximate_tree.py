@@ -16,7 +16,6 @@ from mujoco_oracle import MujocoSide, motions
 from texts import coupling, four_bar, joint, link, loop, robot
 
 import robomodel as rm
-from robomodel.dynamics.lumped import _factored
 
 SPUN = (
     '<inertial><mass value="0.1"/><inertia ixx="1e-4" iyy="1e-4" izz="2e-4" ixy="0" ixz="0" '
@@ -129,19 +128,6 @@ def test_rotors_on_the_base_are_exact() -> None:
     for write in (rm.write_urdf, rm.write_sdf):
         with pytest.warns(rm.DescriptionWarning, match="-0.0022 kg m² between j and k"):
             write(model, io.StringIO(), approximate=True)
-
-
-def test_factors() -> None:
-    """Of what is positive semidefinite the matrix itself, else the nearest that is."""
-    one = np.array([[2.0, 1.0, 0.0], [1.0, 2.0, 1.0], [0.0, 1.0, 2.0]])
-    for matrix in (one, np.outer([1.0, 2.0, -1.0], [1.0, 2.0, -1.0]), np.diag([1.0, 0.0, 3.0])):
-        diagonal, rows = _factored(matrix)
-        assert np.count_nonzero(diagonal) == np.count_nonzero(np.diag(diagonal))
-        np.testing.assert_allclose(diagonal + sum(np.outer(b, b) for b in rows), matrix, atol=1e-14)
-        assert all(np.count_nonzero(b) > 1 for b in rows)
-    diagonal, rows = _factored(np.array([[1.0, 2.0], [2.0, 1.0]]))
-    nearest = diagonal + sum(np.outer(b, b) for b in rows)
-    np.testing.assert_allclose(nearest, np.full((2, 2), 1.5), atol=1e-14)
 
 
 @pytest.mark.slow

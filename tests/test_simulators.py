@@ -55,7 +55,7 @@ def test_a_linkage_has_its_map_and_a_motion(run, tmp_path) -> None:
     crank = g[model.nodes[model.joint_names.index("crank")].v] / g[rows[1], 1]
     assert ratio == pytest.approx(12 * crank[1] / 1.0, rel=0.02)
     assert torque == pytest.approx(2 * abs(ratio), rel=1e-9)
-    assert 0.0 < max(data["motion"].values()) < 3e-3
+    assert 0.0 < max(data["motion"].values()) < 8e-3
     code, out, _ = run("armature", path, "--for", "mujoco", "--joints", "crank")
     assert '<joint name="crank" armature=' in out
 

@@ -10,19 +10,12 @@ from typing import Any, Literal
 from robomodel.cli.common import UserError, blaming
 from robomodel.cli.robot import Robot
 from robomodel.description.prims import SUFFIXES as STAGES
-from robomodel.model import Model
-from robomodel.opentree.tree import TreeOptions, written_tree
+from robomodel.opentree.tree import OpenTree, TreeOptions, written_tree
 from robomodel.parsers.meshes import How, folder_of
-from robomodel.reports.approximation import (
-    ApproximationErrors,
-    SoftConstraintErrors,
-    approximation_errors,
-    soft_constraint_errors,
-)
+from robomodel.reports.approximation import SoftConstraintErrors, soft_constraint_errors
 from robomodel.reports.document import Bullets, Document, Section, count
+from robomodel.reports.simulators import tree_data
 from robomodel.writing import Rods, write_mjcf, write_sdf, write_urdf, write_usd
-
-_REPORTED = ("torque", "acceleration", "tendons", "keep_exact")
 
 Format = Literal["urdf", "sdf", "mjcf", "usd"]
 
@@ -52,10 +45,9 @@ def convert(
 
     Keys of the JSON document: robot, file, output, format, approximate, meshes (null, or the folder
     they were copied to), lost (what the format cannot say, with --drop), softness (null, or
-    samples, median and worst relative error of MuJoCo's accelerations), approximation_errors (null,
-    or torque and acceleration with median and worst relative error of the open tree's, and
-    keep_exact), tree (null, or of the open tree kind, errors over its range, range and notes),
-    verdict (a sentence), warnings.
+    samples, median and worst relative error of MuJoCo's accelerations), tree (null, or of the open
+    tree kind, verdict, errors by joint, armature, range, notes, and lumped: verdict, errors and
+    armature with links as they are), verdict (a sentence), warnings.
 
     Examples:
         robomodel convert four_bar -o four_bar.sdf
@@ -72,8 +64,8 @@ def convert(
             [default: copied for MJCF, converted where MuJoCo cannot read them; else left in place]
         --rods: Balls of rods between two balls, in MJCF and USD: as they are, or as two hinges, for
             simulators without ball joints; the rods' spins are no freedoms then.
-        --check: Measure how far what is written is from the mechanism: an open tree, or MuJoCo's
-            soft constraints, where MuJoCo is installed.
+        --check: Measure how far MuJoCo's soft constraints are from the mechanism, where MuJoCo is
+            installed.
     """
     form = to or form_of(output, "; --to names one")
     model = robot.load()
@@ -101,17 +93,12 @@ def convert(
     folder = output.with_name(folder_of(output.name))
     tied = bool(model.loops or model.couplings)
     measured: SoftConstraintErrors | None = None
-    cost: ApproximationErrors | None = None
-    if check and tied and approximate:
-        cost = _approximation_errors(model)
-    elif check and tied and form == "mjcf" and rods == "balls":
+    if not approximate and check and tied and form == "mjcf" and rods == "balls":
         measured = soft_constraint_errors(model, str(output))
     tree = None
     if approximate and tied:
         tree = written_tree(model, TreeOptions(names, tendons=form == "mjcf"))
-    verdict = _verdict(form, approximate, tied, lost, measured or cost)
-    if tree is not None and check:
-        verdict += f". In the file, {tree.verdict}"
+    verdict = _verdict(form, tree, tied, lost, measured)
     beside = str(folder) if copied and folder.is_dir() else None
 
     how = ", as an open tree" if approximate else ""
@@ -129,14 +116,7 @@ def convert(
         "meshes": beside,
         "lost": lost,
         "softness": measured,
-        "approximation_errors": cost and {key: cost.as_dict()[key] for key in _REPORTED},
-        "tree": tree
-        and {
-            "kind": tree.kind,
-            "errors": tree.errors,
-            "range": tree.range,
-            "notes": list(tree.notes),
-        },
+        "tree": tree and tree_data(tree),
         "verdict": verdict,
     }
     summary = f"{output} written ({form}{how}){meshes_at}"
@@ -151,34 +131,23 @@ def form_of(output: Path, remedy: str = "") -> Format:
     return SUFFIXES[output.suffix.lower()]
 
 
-def _approximation_errors(model: Model) -> ApproximationErrors | None:
-    """What the open tree costs; None where the mechanism has no random states."""
-    try:
-        return approximation_errors(model)
-    except (ValueError, ArithmeticError):
-        return None
-
-
 def _verdict(
     form: Format,
-    approximate: bool,
+    tree: OpenTree | None,
     tied: bool,
     lost: Sequence[str],
-    measured: SoftConstraintErrors | ApproximationErrors | None,
+    measured: SoftConstraintErrors | None,
 ) -> str:
     """One sentence: what the file is of the robot."""
     without = f", but for the {count(len(lost), 'thing')} above" if lost else ""
-    match measured:
-        case ApproximationErrors():
-            return f"{measured.verdict}{without}"
-        case SoftConstraintErrors():
-            return (
-                f"MuJoCo holds loops and couplings softly: at closed states its accelerations miss "
-                f"those of the mechanism by {measured.median:.2g} (median of {measured.samples} "
-                f"random states; worst {measured.worst:.2g}), relative to their norm{without}"
-            )
-    if tied and approximate:
-        return f"An open tree stands for the robot; how far it is off was not measured{without}"
+    if tree is not None:
+        return f"{tree.said}{without}"
+    if measured is not None:
+        return (
+            f"MuJoCo holds loops and couplings softly: at closed states its accelerations miss "
+            f"those of the mechanism by {measured.median:.2g} (median of {measured.samples} "
+            f"random states; worst {measured.worst:.2g}), relative to their norm{without}"
+        )
     if tied and form == "mjcf":
         return (
             "MuJoCo holds loops and couplings softly, so that its motion differs from the "

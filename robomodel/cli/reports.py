@@ -107,14 +107,20 @@ def armature(
     kd: str | None = None,
     **options: Annotated[Any, options_of(approximation_errors, "samples seed tolerance")],
 ) -> HasPage:
-    """Tabulate reflected inertia, its range, and the errors of a model that makes do with it.
+    """Tabulate reflected inertia, its range, and the errors of open trees that make do with it.
+
+    Four jobs: without options, the table, with the errors and the verdict of the tree with links as
+    they are and of the one that `convert --approximate` writes; with --for, what a simulator's user
+    enters; with --mjcf or --drake, armatures written into a file that you have; with --for and
+    gains, a second of motion of the tree beside the robot's.
 
     Keys of the JSON document: robot, file, armature (a list: joint, value, low, high, best,
     constant, unit; of the joints that move in the approximating open tree), dof_names, dense (in
     the robot's independent velocities, at neutral), spins (a list: rotor, carrier, joint, inertia,
-    ratio, coupling; of rotors on carriers that move), approximation_errors (samples, seed,
-    tolerance, torque, acceleration, tendons, joints, keep_exact, verdict), tree (what `convert
-    --approximate` writes: kind, verdict, notes, range, errors, lumped), output (null, or path,
+    ratio, coupling; of rotors on carriers that move), approximation_errors (tolerance, joints with
+    their errors, median and worst, of both trees, keep_exact, verdict), tree (what `convert
+    --approximate` writes: kind, verdict, errors, armature, range, notes, lumped: verdict, errors
+    and armature of the tree with links as they are), output (null, or path,
     format, joints, missing), warnings. SI units. docs/armature.md explains the numbers.
 
     Examples:

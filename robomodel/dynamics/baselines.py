@@ -22,7 +22,7 @@ from robomodel.arrays import Array
 from robomodel.description import Description
 from robomodel.dynamics.kinematics.frames import FramePlacement, jacobian
 from robomodel.dynamics.kinematics.state import NO_FORCES, Configuration, Forces, Matrix, State
-from robomodel.dynamics.lumped import approximate, approximate_one, select, unconstrained
+from robomodel.dynamics.lumped import approximate, select, unconstrained
 from robomodel.dynamics.recursions.aba import aba as forward_dynamics
 from robomodel.dynamics.recursions.crba import crba
 from robomodel.dynamics.recursions.efpa import contact as contact_inertia
@@ -133,16 +133,6 @@ def corrected(model: Model, tree: Model) -> Model:
         )
     result = replace(model, name=f"{model.name} {cache_key(tree, 'tree')}")
     result._derived[(corrected_tree,)] = mapped(result, tree, "tendons", ())
-    return result
-
-
-def approximated_in_part(model: Model, cluster: Cluster) -> Model:
-    """The robot, of which the method "approximate" makes only this cluster an open tree."""
-    result = replace(model)
-    tree = build(approximate_one(model, cluster))
-    result._derived[open_tree, "approximate"] = mapped(
-        model, tree, "approximate", select(result).dropped
-    )
     return result
 
 

@@ -1,77 +1,74 @@
 """Open trees that approximate robots with loops and couplings, for simulators without these.
 
-In each constrained cluster as many joints move as it has freedoms. The others are locked at the
-neutral configuration. The inertia that they have by their motion is added as armature to the joints
-that move (:func:`approximate`), or left out with the bodies (:func:`unconstrained`). These trees
-are the paper's baselines, and where the fit of :mod:`robomodel.opentree.fit` starts; which
-joints a fitted tree has is decided in :mod:`.tree_joints`. docs/approximate.md gives the reasons.
+In each constrained cluster as many joints move as it has freedoms. Joints may follow these; the
+others are locked at the neutral configuration. The inertia that locked bodies have by their motion
+is added as armature to the joints that move (:func:`approximate`), or left out with the bodies,
+followers too (:func:`unconstrained`). These trees are the paper's
+baselines, and where the fit of :mod:`robomodel.opentree.fit` starts. docs/approximate.md gives the
+reasons.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from robomodel.arrays import Array, Mask
-from robomodel.description import Description, Joint, JointCoupling, JointSpring, Link, Spring
+from robomodel.description import (
+    CouplingElement,
+    Description,
+    Joint,
+    JointCoupling,
+    JointSpring,
+    Link,
+    PolynomialCoupling,
+    Spring,
+)
 from robomodel.description.transmissions import rotor_name
 from robomodel.mechanism import graph
+from robomodel.mechanism.constraints import LinearConstraint
 from robomodel.model.derived import cached_on_model, nominal
 from robomodel.model.elements import Cluster
 from robomodel.model.model import Model
 from robomodel.model.options import fixed
-from robomodel.reach.limb import select_in
+from robomodel.reach.limb import rotors, select_in
 from robomodel.scalars import Scalar, Vector
 from robomodel.spatial import Motion
-from robomodel.tolerances import NOTHING
+from robomodel.tolerances import NOTHING, SAME
 
 
 def approximate(model: Model, *, lump: bool = True) -> Description:
-    """The robot as an open tree with armature: what ``method="approximate"`` computes.
+    """The robot as an open tree with armature of joints, its links as they are.
 
     Locked bodies are fixed to the bodies that carry them, which then have their mass and inertia.
-    ``lump=False`` removes them instead, except those that carry other bodies. The armature of each
-    joint is its diagonal entry of :func:`reflected` at the neutral configuration, in the velocities
-    of the joints that move, or 0 if that is negative. A ball joint, whose armature is one number,
-    has the mean of three entries; planar and floating joints have no armature.
+    ``lump=False`` removes them instead, and followers, except those that carry other bodies. The
+    armature of each joint is its diagonal entry of :func:`reflected` at the neutral configuration,
+    in the velocities of the joints that move, or 0 if that is negative. A ball joint, whose
+    armature is one number, has the mean of three entries; planar and floating joints have none.
 
     Raises ValueError if no set of whole joints determines a cluster.
     """
     armatures: dict[str, float] = {}
-    for each in joint_inertias(model):
+    for each in joint_inertias(model, followers=lump):
         armatures |= each.armatures(each.matrix)
     return _open_tree(model, armatures, lump=lump)
 
 
-def with_tendons(model: Model, *, rotors: bool = False) -> Description:
-    """The tree of :func:`approximate` with reflected inertia between joints of a chain, as tendons.
+def with_tendons(model: Model) -> Description:
+    """The tree of :func:`approximate` with the inertia of rotors that several joints turn.
 
     A tendon is an inertia I on Σ kᵢ q̇ᵢ (in MJCF the armature of a fixed tendon). Here it is a
-    massless link whose joint has the armature I and turns by Σ kᵢ qᵢ. Each locked rotor that
-    several joints turn becomes one. The rest of :func:`reflected` between joints, which linkages
-    have, becomes tendons by its Cholesky factor, after projection to a positive semidefinite matrix
-    if need be. Joints on two branches share none, as MuJoCo's mass matrix has no entries there.
-
-    With ``rotors`` there are only the tendons of rotors, for a fit of their inertias.
+    massless link whose joint has the armature I and turns by Σ kᵢ qᵢ. Joints on two branches share
+    none, as MuJoCo's mass matrix has no entries there.
     """
     armatures: dict[str, float] = {}
     tendons: list[Tendon] = []
     for each in joint_inertias(model):
-        shared, diagonal = each.tendons()
-        tendons += each.of_rotors() if rotors else shared
-        armatures |= each.armatures(diagonal)
+        tendons += each.tendons
+        armatures |= each.armatures(each.without_tendons)
     return _with_rotors(_open_tree(model, armatures, lump=True), tendons)
-
-
-def approximate_one(model: Model, cluster: Cluster) -> Description:
-    """The robot with this one cluster replaced by its part of :func:`approximate`'s tree."""
-    armatures = {joint.name: joint.armature for joint in model.joints}
-    for each in joint_inertias(model):
-        if each.cluster == cluster.name:
-            armatures |= each.armatures(each.matrix)
-    return _open_tree(model, armatures, lump=True, only=cluster)
 
 
 def unconstrained(model: Model) -> Description:
@@ -88,22 +85,67 @@ def unconstrained(model: Model) -> Description:
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
-    """Bodies whose joints move in the open tree, and ``dropped`` ones, which carry none of them.
+class Follower:
+    """A joint that follows joints that move, by its body and theirs.
 
-    Bodies in neither set are locked, but carry a moving one.
+    With one driver, q = Σ coefficients[i] · q(driver)ⁱ; with several, the first coefficient is a
+    constant, and each other one the ratio to a driver. ``error`` [rad or m]: the largest over the
+    range.
+    """
+
+    body: int
+    drivers: tuple[int, ...]
+    coefficients: tuple[float, ...]
+    error: float = 0.0
+
+    @property
+    def exact(self) -> bool:
+        """Whether it moves as in the robot."""
+        return self.error <= SAME
+
+    @property
+    def linear(self) -> bool:
+        """Whether its ratios are constant."""
+        return len(self.coefficients) == len(self.drivers) + 1
+
+    def coupling(self, model: Model) -> CouplingElement:
+        """What ties it in a description."""
+        name, *of = (model.joints[body].name for body in (self.body, *self.drivers))
+        constant, *ratios = self.coefficients
+        if not self.linear:
+            return PolynomialCoupling(f"{name}_follows_{of[0]}", name, of[0], self.coefficients)
+        terms = ((name, 1.0), *((joint, -k) for joint, k in zip(of, ratios, strict=True)))
+        return JointCoupling(f"{name}_follows_{'_'.join(of)}", terms, constant)
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Bodies whose joints move in the open tree, those that follow, and ``dropped`` ones.
+
+    Dropped ones carry none of the others. Bodies in none of these sets are locked, but carry one.
     """
 
     moving: frozenset[int]
+    followers: tuple[Follower, ...]
     dropped: frozenset[int]
 
     @staticmethod
-    def of(model: Model, moving: frozenset[int]) -> Selection:
-        """The selection in which these bodies' joints move."""
-        needed = set(moving)
-        for body in moving:
+    def of(model: Model, moving: frozenset[int], followers: Sequence[Follower] = ()) -> Selection:
+        """The selection in which these bodies' joints move, and these follow."""
+        needed = {*moving, *(each.body for each in followers)}
+        for body in tuple(needed):
             needed.update(graph.path(model.parents, body))
-        return Selection(moving, frozenset(range(len(model.nodes))) - needed)
+        dropped = frozenset(range(len(model.nodes))) - needed
+        return Selection(moving, tuple(followers), dropped)
+
+    @property
+    def following(self) -> frozenset[int]:
+        """The bodies of followers."""
+        return frozenset(each.body for each in self.followers)
+
+    def alone(self, model: Model) -> Selection:
+        """The same without followers."""
+        return Selection.of(model, self.moving)
 
 
 @cached_on_model
@@ -111,13 +153,38 @@ def select(model: Model) -> Selection:
     """The joints of the open tree: in each cluster, whole joints whose velocities determine it.
 
     Joints are taken in this order: those that carry other clusters; those of bodies that are no
-    symmetric rotors; independent ones; those that carry more mass.
+    symmetric rotors; independent ones; those that carry more mass. None follows; the views of
+    :mod:`robomodel.opentree` have selections of their own.
     """
     g = model.constraint_jacobian(model.neutral())
     moving = frozenset(
         body for c in model.clusters for body in select_in(model, c, g[c.spanning_v, c.v])
     )
     return Selection.of(model, moving)
+
+
+def geared_followers(model: Model, cluster: Cluster, moving: Collection[int]) -> Iterator[Follower]:
+    """The joints of a cluster without loops that constant ratios tie to those that move."""
+    if cluster.kind == "joint" or not isinstance(cluster.constraint, LinearConstraint):
+        return
+    positions = [float(x) for x in model.spanning_positions(model.neutral().tolist())]
+    g = model.constraint_jacobian(model.neutral())[:, cluster.v]
+    drivers = [body for body in cluster.bodies if body in moving]
+    if any(model.nodes[body].joint.nv != 1 for body in drivers):
+        return
+    rates = g @ np.linalg.inv(g[[model.nodes[body].v for body in drivers]])
+    turning = rotors(model, cluster)
+    for body in cluster.bodies:
+        node = model.nodes[body]
+        if body in moving or body in turning or node.joint.nv != 1:
+            continue
+        row = rates[node.v]
+        on = np.flatnonzero(np.abs(row) > NOTHING * np.abs(row).max(initial=0.0)).tolist()
+        of, ratios = [drivers[i] for i in on], [float(row[i]) for i in on]
+        at = (k * positions[model.nodes[d].q] for k, d in zip(ratios, of, strict=True))
+        if of:
+            constant = positions[node.q] - sum(at)
+            yield Follower(body, tuple(of), (constant, *ratios))
 
 
 # ---- reflected inertia ---------------------------------------------------------------------------
@@ -127,17 +194,22 @@ def reflected(model: Model, q: Vector) -> list[list[Scalar]]:
     """Reflected inertia (nv by nv), block diagonal by clusters, at q; scalars of any kind.
 
     A cluster's inertia Gᵀ (H + diag(armature)) G, with the bodies that carry it at rest, minus that
-    of the same bodies with the joints locked that the open tree locks. A rotor with ratio N on a
-    body of another cluster adds N² times its inertia. The difference may be negative: a
-    parallelogram's coupler does not rotate, but does when it is locked to a moving link.
+    of the same bodies with the joints locked that the open tree locks; followers are not locked. A
+    rotor with ratio N on a body of another cluster adds N² times its inertia. The difference may be
+    negative: a parallelogram's coupler does not rotate, but does when it is locked to a moving
+    link.
     """
-    moving = select(nominal(model)).moving
+    return _reflected(model, q, select(nominal(model)))
+
+
+def _reflected(model: Model, q: Vector, selection: Selection) -> list[list[Scalar]]:
+    """The reflected inertia of the tree of a selection."""
     positions = model.spanning_positions(q)
     result: list[list[Scalar]] = [[0.0] * model.nv for _ in range(model.nv)]
     for cluster in model.clusters:
         g = cluster.constraint.jacobian(positions[cluster.spanning_q])
         first, start = cluster.v.start, cluster.spanning_v.start
-        for (r, s), inertia in _inertias(model, cluster, positions, moving).items():
+        for (r, s), inertia in _inertias(model, cluster, positions, selection).items():
             for i in range(cluster.nv):
                 for j in range(cluster.nv):
                     # the product of ratios first: 6² · I is exact to the last digit
@@ -147,20 +219,21 @@ def reflected(model: Model, q: Vector) -> list[list[Scalar]]:
 
 
 def _inertias(
-    model: Model, cluster: Cluster, positions: Vector, moving: frozenset[int]
+    model: Model, cluster: Cluster, positions: Vector, selection: Selection
 ) -> dict[tuple[int, int], Scalar]:
     """Entries of H + diag(armature) of a cluster for pairs of velocities of which one is locked.
 
-    With armatures on the diagonal, also of joints that move.
+    With armatures on the diagonal, also of joints that move, but for followers.
     """
+    following = selection.following
     entries: dict[tuple[int, int], Scalar] = {}
     motions: dict[int, dict[int, Motion]] = {}  # of each body, by spanning velocity
     free: set[int] = set()
     for body in cluster.bodies:
         node = model.nodes[body]
         for r in node.freedoms:
-            entries[r, r] = node.armature
-        if body in moving:
+            entries[r, r] = 0.0 if body in following else node.armature
+        if body in selection.moving or body in following:
             free.update(node.freedoms)
         above = motions.get(node.parent, {})
         x = node.transform(positions)
@@ -212,80 +285,38 @@ class JointInertia:
             result[name] = value if value > NOTHING * size else 0.0
         return result
 
-    def of_rotors(self) -> list[Tendon]:
-        """The tendons of rotors that several joints of one chain turn."""
+    @property
+    def tendons(self) -> list[Tendon]:
+        """The inertias of rotors that several joints of one chain turn."""
         single = np.array([alone for _, alone in self.joints])
         tendons = []
         for name, inertia, ratios in self.rotors:
             on = np.flatnonzero(np.abs(ratios) > NOTHING * np.abs(ratios).max(initial=0.0))
             along = bool(single[on].all() and self.chained[np.ix_(on, on)].all())
             if inertia > 0.0 and len(on) > 1 and along:
-                tendons.append(self._tendon(name, inertia, ratios))
+                terms = tuple((self.joints[i][0], float(ratios[i])) for i in on)
+                tendons.append(Tendon(name, inertia, terms))
         return tendons
 
-    def _tendon(self, name: str, inertia: float, ratios: Array) -> Tendon:
-        on = np.flatnonzero(np.abs(ratios) > NOTHING * np.abs(ratios).max(initial=0.0))
-        terms = tuple((self.joints[i][0], float(ratios[i])) for i in on)
-        return Tendon(name, inertia, terms)
-
-    def tendons(self) -> tuple[list[Tendon], Array]:
-        """Tendons for all entries between joints of a chain, and the remaining diagonal matrix."""
-        single = np.array([alone for _, alone in self.joints])
-        between = single & single[:, None] & self.chained
-        whole = np.where(between, self.matrix, np.diag(np.diag(self.matrix)))
-        size = np.sqrt(np.abs(np.diag(whole)))
-        scale = np.where(size > 0.0, size, 1.0)
-        labels = [label for label, _ in self.joints]
-        shared, remainder = self.of_rotors(), whole
-        for each in shared:
-            row = np.array([dict(each.terms).get(label, 0.0) for label in labels])
-            remainder = remainder - each.inertia * np.outer(row, row)
-        if np.linalg.eigvalsh(remainder / np.outer(scale, scale))[0] < -NOTHING:
-            shared, remainder = [], whole
-        diagonal, factors = _factored(remainder / np.outer(scale, scale), self.chained)
-        named = [
-            self._tendon(f"{self.cluster}_{n}", 1.0, row * scale) for n, row in enumerate(factors)
-        ]
-        return [*shared, *named], diagonal * np.outer(scale, scale)
+    @property
+    def without_tendons(self) -> Array:
+        """The matrix (n, n) without the inertias of the tendons."""
+        rest = self.matrix
+        for each in self.tendons:
+            row = np.array([dict(each.terms).get(label, 0.0) for label, _ in self.joints])
+            rest = rest - each.inertia * np.outer(row, row)
+        return rest
 
 
-def _factored(matrix: Array, chained: Mask | None = None) -> tuple[Array, list[Array]]:
-    """A diagonal D and rows b with D + Σ bᵀ b = matrix, or near it if it is indefinite.
-
-    The rows are columns of the Cholesky factor, from the last joint on: so joints on two branches,
-    which are not ``chained``, are in no row together. Columns with a single entry go to D.
-    """
-    off = np.abs(matrix - np.diag(np.diag(matrix)))
-    if off.max(initial=0.0) <= NOTHING:
-        return np.diag(np.diag(matrix)), []
-    values, vectors = np.linalg.eigh(matrix)
-    if values[0] < 0.0:
-        matrix = (vectors * np.maximum(values, 0.0)) @ vectors.T
-        if chained is not None and not chained.all():
-            matrix = np.where(chained, matrix, 0.0)
-            lacking = max(0.0, -float(np.linalg.eigvalsh(matrix)[0]))
-            matrix = matrix + lacking * np.eye(len(matrix))
-    diagonal, rows = np.zeros_like(matrix), []
-    for i in reversed(range(len(matrix))):
-        row = np.where(np.abs(matrix[i]) > NOTHING, matrix[i], 0.0)
-        if not row[i]:
-            continue
-        if np.count_nonzero(row) == 1:
-            diagonal[i, i] = row[i]
-        else:
-            rows.append(row / np.sqrt(row[i]))
-        matrix = matrix - np.outer(matrix[i], matrix[i]) / matrix[i, i]
-    return diagonal, rows
-
-
-def joint_inertias(model: Model) -> Iterator[JointInertia]:
-    """The reflected inertia of each cluster, in their order."""
+def joint_inertias(model: Model, *, followers: bool = True) -> Iterator[JointInertia]:
+    """The reflected inertia of each cluster, in their order; without followers they are locked."""
     q = model.neutral()
-    matrix = np.array(reflected(model, [float(x) for x in q]), dtype=float)
+    selection = select(model) if followers else select(model).alone(model)
+    matrix = np.array(_reflected(model, [float(x) for x in q], selection), dtype=float)
     g = model.constraint_jacobian(q)
     carrying = {node.parent for node in model.nodes}
     for cluster in model.clusters:
-        moving = [body for body in cluster.bodies if body in select(model).moving]
+        moving = [body for body in cluster.bodies if body in selection.moving]
         rows = [v for body in moving for v in model.nodes[body].freedoms]
         of_moving = g[rows, cluster.v]
         turned = g[:, cluster.v]
@@ -297,7 +328,8 @@ def joint_inertias(model: Model) -> Iterator[JointInertia]:
         rotors = []
         for body in cluster.bodies:
             node = model.nodes[body]
-            if body not in moving and body not in carrying and node.joint.nv == 1:
+            locked = body not in moving and body not in selection.following
+            if locked and body not in carrying and node.joint.nv == 1:
                 (motion,) = node.joint.subspace
                 about = float((node.inertia * motion).dot(motion)) + node.armature
                 rotors.append((node.name, about, turned[node.v]))
@@ -314,20 +346,14 @@ def joint_inertias(model: Model) -> Iterator[JointInertia]:
 # ---- the description -----------------------------------------------------------------------------
 
 
-def _open_tree(
-    model: Model, armature: Mapping[str, float], *, lump: bool, only: Cluster | None = None
-) -> Description:
-    """The open tree with these armatures; with ``only``, other clusters keep their loops.
+def _open_tree(model: Model, armature: Mapping[str, float], *, lump: bool) -> Description:
+    """The open tree with these armatures.
 
-    Without ``lump``, locked bodies that carry no moving one are removed.
+    Without ``lump``, locked bodies that carry no moving one are removed, and nothing follows.
     """
-    described, selection = model.description, select(model)
-    unchanged = {cluster.name for cluster in model.clusters if only and cluster is not only}
-    moving = {
-        body
-        for body, joint in enumerate(model.joints)
-        if body in selection.moving or joint.cluster in unchanged
-    }
+    described = model.description
+    selection = select(model) if lump else select(model).alone(model)
+    moving, following = selection.moving, selection.following
     body_of = {joint.name: body for body, joint in enumerate(model.joints)}
     gone: set[str] = set()
     if not lump:
@@ -338,8 +364,11 @@ def _open_tree(
         body = body_of.get(joint.name)
         if joint.child in gone:
             continue
-        if body is None or model.joints[body].cluster in unchanged:
+        if body is None:
             joints.append(joint)
+        elif body in following:
+            at = float(positions[model.nodes[body].q])
+            joints.append(_free(joint, at))
         elif body in moving:
             node = model.nodes[body]
             tied = model.clusters[node.cluster].kind != "joint" and node.joint.nq == 1
@@ -356,14 +385,12 @@ def _open_tree(
             node = model.nodes[body]
             joints.append(fixed(joint, positions[node.positions]))
     names = {model.joints[body].name for body in moving}
-    ties = {loop.name for loop in model.loops if loop.cluster in unchanged}
-    ties |= {coupling.name for coupling in model.couplings if coupling.cluster in unchanged}
     opened = replace(
         described,
         links=tuple(link for link in described.links if link.name not in gone),
         joints=tuple(joints),
-        loops=tuple(each for each in described.loops if each.name in ties),
-        couplings=tuple(each for each in described.couplings if each.name in ties),
+        loops=(),
+        couplings=tuple(each.coupling(model) for each in selection.followers),
         transmissions=tuple(
             each for each in described.transmissions if all(j.name in names for j in each.joints)
         ),
@@ -374,6 +401,14 @@ def _open_tree(
     return replace(
         opened, springs=tuple(each for each in described.springs if _acts(each, names, places))
     )
+
+
+def _free(joint: Joint, initial: float) -> Joint:
+    """A joint that follows; what acts on it acts on what it follows."""
+    return replace(
+        joint, mimic=None, independent=False, initial=initial, damping=0.0, friction=0.0,
+        stiffness=0.0, deadband=0.0, motor=None, rotor=None,
+    )  # fmt: skip
 
 
 def _with_rotors(tree: Description, tendons: Sequence[Tendon]) -> Description:
@@ -395,7 +430,10 @@ def _with_rotors(tree: Description, tendons: Sequence[Tendon]) -> Description:
         )
         terms = ((name, 1.0), *((joint, -ratio) for joint, ratio in each.terms))
         couplings.append(JointCoupling(name, terms))
-    return replace(tree, links=tuple(links), joints=tuple(joints), couplings=tuple(couplings))
+    return replace(
+        tree, links=tuple(links), joints=tuple(joints),
+        couplings=(*tree.couplings, *couplings),
+    )  # fmt: skip
 
 
 def _upwards(above: Mapping[str, str], link: str) -> list[str]:

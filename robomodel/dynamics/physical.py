@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from robomodel.arrays import Array
+from robomodel.arrays import Array, Indices
 from robomodel.errors import warn
 from robomodel.model.parameters import INERTIAL, pseudo_inertia
 from robomodel.tolerances import NOTHING, ROUNDING, TINY
@@ -75,33 +77,24 @@ class Cone:
         result = np.linalg.inv(np.tensordot(nominal, entries, 1))
         return cls(at, entries, np.asarray(result, dtype=float))
 
-    def distance(self, x: Array) -> float:
-        """D(J‖J⁰); inf outside of the cone."""
-        ratio = np.tensordot(x[self.at], self.entries, 1) @ self.inverse
-        try:
-            np.linalg.cholesky(np.tensordot(x[self.at], self.entries, 1))
-        except np.linalg.LinAlgError:
-            return np.inf
-        return float(np.trace(ratio) - len(ratio) - np.linalg.slogdet(ratio)[1])
 
-    def local(self, x: Array) -> tuple[Array, Array]:
-        """∂ (L⁻¹ J L⁻ᵀ) / ∂ parameters, with J = L Lᵀ at x, as rows (entries, 10); and L.
+@dataclass(frozen=True)
+class _Stack:
+    """Cones (k) of matrices of one size d: places (k, e) of parameters, entries (e, d, d), J⁰⁻¹."""
 
-        The Gram matrix of the rows is the Hessian of D.
-        """
-        low = np.asarray(np.linalg.cholesky(np.tensordot(x[self.at], self.entries, 1)), dtype=float)
-        back = np.linalg.inv(low)
-        moved = back @ self.entries @ back.T
-        upper = np.triu_indices(len(low))
-        twice = np.where(upper[0] == upper[1], 1.0, math.sqrt(2.0))
-        return (twice * moved[:, upper[0], upper[1]]).T, low
+    at: Indices
+    entries: Array
+    inverse: Array
 
-    def slopes(self, x: Array) -> tuple[Array, Array]:
-        """Gradient and Hessian of D by the body's parameters."""
-        rows, low = self.local(x)
-        nominal = np.einsum("ij,kji->k", self.inverse, self.entries)
-        diagonal = [i * len(low) - i * (i - 1) // 2 for i in range(len(low))]
-        return nominal - np.sum(rows[diagonal], axis=0), rows.T @ rows
+    @classmethod
+    def of(cls, cones: Sequence[Cone]) -> _Stack:
+        """The stack of cones of one size."""
+        at = np.array([range(cone.at.start, cone.at.stop) for cone in cones], dtype=np.intp)
+        return cls(at, cones[0].entries, np.array([cone.inverse for cone in cones]))
+
+    def matrices(self, x: Array) -> Array:
+        """J (k, d, d) at x (p,), or of a step."""
+        return np.asarray(np.tensordot(x[self.at], self.entries, 1))
 
 
 @dataclass(frozen=True)
@@ -119,6 +112,11 @@ class ParameterPrior:
     weight: float
     scalar_weight: Array
 
+    @cached_property
+    def _stacks(self) -> list[_Stack]:
+        sizes = sorted({len(cone.inverse) for cone in self.cones})
+        return [_Stack.of([c for c in self.cones if len(c.inverse) == size]) for size in sizes]
+
     def covariance(self, x: Array) -> Array:
         """The covariance (p, p) of parameters near x, from this prior alone."""
         if not self.directions.shape[1]:
@@ -126,93 +124,160 @@ class ParameterPrior:
         hessian = self.directions.T @ self.slopes(x)[1] @ self.directions
         return np.asarray(self.directions @ solved(hessian, self.directions.T))
 
-    def rows(self, x: Array) -> Array:
-        """Rows (n, p) whose Gram matrix is the Hessian by x."""
-        result = np.zeros((sum(len(c.inverse) * (len(c.inverse) + 1) // 2 for c in self.cones)
-                           + len(self.scalars), len(x)))  # fmt: skip
-        at = 0
-        for cone in self.cones:
-            local = math.sqrt(self.weight) * cone.local(x)[0]
-            result[at : at + len(local), cone.at] = local
-            at += len(local)
-        result[np.arange(at, len(result)), self.scalars] = (
-            np.sqrt(self.scalar_weight) / x[self.scalars]
-        )
-        return result
-
-    def along(self, x: Array, step: Array) -> tuple[float, Array, Array]:
-        """c, w and μ such that the prior's slope along x + t step is c - Σ w μ / (1 + t μ)."""
-        constant, rates, weights = 0.0, [], []
-        for cone in self.cones:
-            low = cone.local(x)[1]
-            moved = np.tensordot(step[cone.at], cone.entries, 1)
-            back = np.linalg.solve(low, moved)
-            rates.append(np.linalg.eigvalsh(np.linalg.solve(low, back.T)))
-            weights.append(np.full(len(low), self.weight))
-            constant += self.weight * float(np.sum(cone.inverse * moved))
-        rates.append(step[self.scalars] / x[self.scalars])
-        weights.append(self.scalar_weight)
-        constant += float(self.scalar_weight @ (step[self.scalars] / self.nominal[self.scalars]))
-        return constant, np.concatenate(weights), np.concatenate(rates)
-
     def value(self, x: Array) -> float:
         """The prior at x; inf if a body cannot exist, or a scalar is not positive."""
         u = x[self.scalars] / self.nominal[self.scalars]
         if np.any(u <= 0.0):
             return np.inf
-        penalty = float(self.scalar_weight @ (u - 1.0 - np.log(u)))
-        return penalty + self.weight * sum(cone.distance(x) for cone in self.cones)
+        total = float(self.scalar_weight @ (u - 1.0 - np.log(u)))
+        for stack in self._stacks:
+            j = stack.matrices(x)
+            try:
+                low = np.linalg.cholesky(j)
+            except np.linalg.LinAlgError:
+                return np.inf
+            logs = 2.0 * np.sum(np.log(np.diagonal(low, axis1=1, axis2=2)))
+            logs += float(np.sum(np.linalg.slogdet(stack.inverse)[1]))
+            trace = float(np.einsum("kij,kji->", j, stack.inverse))
+            total += self.weight * (trace - j.shape[0] * j.shape[1] - float(logs))
+        return total
+
+    def point(self, x: Array) -> PriorPoint:
+        """What Newton's method asks of the prior at x, at which bodies can exist."""
+        lows = [np.linalg.cholesky(stack.matrices(x)) for stack in self._stacks]
+        return PriorPoint(self, x, [np.linalg.inv(low) for low in lows])
 
     def slopes(self, x: Array) -> tuple[Array, Array]:
         """The prior's gradient and Hessian by x."""
-        gradient, hessian = np.zeros(len(x)), np.zeros((len(x), len(x)))
-        for cone in self.cones:
-            first, second = cone.slopes(x)
-            gradient[cone.at] = self.weight * first
-            hessian[cone.at, cone.at] = self.weight * second
-        inverse = x[self.scalars]
-        gradient[self.scalars] = self.scalar_weight * (
-            1.0 / self.nominal[self.scalars] - 1.0 / inverse
+        point = self.point(x)
+        return point.gradient, point.hessian
+
+
+@dataclass(frozen=True)
+class PriorPoint:
+    """The prior at x: with J = L Lᵀ of each body, ``back`` are the L⁻¹."""
+
+    prior: ParameterPrior
+    x: Array
+    back: Sequence[Array]
+
+    @cached_property
+    def _moved(self) -> list[Array]:
+        """∂ (L⁻¹ J L⁻ᵀ) / ∂ parameters (k, e, d, d)."""
+        return [
+            back[:, None] @ stack.entries @ np.swapaxes(back, 1, 2)[:, None]
+            for stack, back in zip(self.prior._stacks, self.back, strict=True)
+        ]
+
+    @cached_property
+    def gradient(self) -> Array:
+        """The gradient by x (p,)."""
+        prior, gradient = self.prior, np.zeros(len(self.x))
+        for stack, moved in zip(prior._stacks, self._moved, strict=True):
+            nominal = np.einsum("kij,eji->ke", stack.inverse, stack.entries)
+            traces = np.trace(moved, axis1=2, axis2=3)
+            gradient[stack.at] = prior.weight * (nominal - traces)
+        u = self.x[prior.scalars]
+        gradient[prior.scalars] = prior.scalar_weight * (1.0 / prior.nominal[prior.scalars] - 1 / u)
+        return gradient
+
+    @cached_property
+    def hessian(self) -> Array:
+        """The Hessian by x (p, p)."""
+        prior, hessian = self.prior, np.zeros((len(self.x), len(self.x)))
+        for stack, moved in zip(prior._stacks, self._moved, strict=True):
+            flat = moved.reshape(*moved.shape[:2], -1)
+            blocks = prior.weight * flat @ np.swapaxes(flat, 1, 2)
+            hessian[stack.at[:, :, None], stack.at[:, None, :]] = blocks
+        u = self.x[prior.scalars]
+        hessian[prior.scalars, prior.scalars] = prior.scalar_weight / u**2
+        return hessian
+
+    @property
+    def rows(self) -> Array:
+        """Rows (n, p) whose Gram matrix is the Hessian by x."""
+        prior, parts = self.prior, list[Array]()
+        for stack, moved in zip(prior._stacks, self._moved, strict=True):
+            upper = np.triu_indices(moved.shape[2])
+            twice = np.where(upper[0] == upper[1], 1.0, math.sqrt(2.0))
+            local = math.sqrt(prior.weight) * twice * moved[:, :, upper[0], upper[1]]
+            part = np.zeros((len(local), len(twice), len(self.x)))
+            part[np.arange(len(local))[:, None], :, stack.at] = local
+            parts.append(part.reshape(-1, len(self.x)))
+        rest = np.zeros((len(prior.scalars), len(self.x)))
+        rest[np.arange(len(rest)), prior.scalars] = (
+            np.sqrt(prior.scalar_weight) / self.x[prior.scalars]
         )
-        hessian[self.scalars, self.scalars] = self.scalar_weight / inverse**2
-        return gradient, hessian
+        return np.concatenate([*parts, rest])
+
+    def along(self, step: Array) -> tuple[float, Array, Array]:
+        """c, w and μ such that the prior's slope along x + t step is c - Σ w μ / (1 + t μ)."""
+        prior, constant, rates, weights = self.prior, 0.0, list[Array](), list[Array]()
+        for stack, back in zip(prior._stacks, self.back, strict=True):
+            moved = stack.matrices(step)
+            rates.append(np.linalg.eigvalsh(back @ moved @ np.swapaxes(back, 1, 2)).ravel())
+            weights.append(np.full(len(rates[-1]), prior.weight))
+            constant += prior.weight * float(np.sum(stack.inverse * moved))
+        scalars = prior.scalars
+        rates.append(step[scalars] / self.x[scalars])
+        weights.append(prior.scalar_weight)
+        constant += float(prior.scalar_weight @ (step[scalars] / prior.nominal[scalars]))
+        return constant, np.concatenate(weights), np.concatenate(rates)
 
 
-def minimise(
+def minimise(gram: Array, slope: Array, prior: ParameterPrior, ways: Array, start: Array) -> Array:
+    """z that minimises ½ zᵀ gram z - slope · z + prior(nominal + ways z), from ``start``.
+
+    To rounding; a warning says where that took too long.
+    """
+    z, converged = newton(gram, slope, prior, ways, start)
+    if not converged:
+        warn(RuntimeWarning(f"the fit's parameters did not converge in {STEPS} steps of Newton"))
+    return z
+
+
+def newton(
     gram: Array,
     slope: Array,
     prior: ParameterPrior,
     ways: Array,
     start: Array,
     tolerance: float = 0.0,
-) -> Array:
-    """z that minimises ½ zᵀ gram z - slope · z + prior(nominal + ways z), from ``start``.
+) -> tuple[Array, bool]:
+    """The z of :func:`minimise` to ``tolerance`` of the objective, and whether it was reached.
 
     Newton's method with exact line searches, which converges from anywhere as the objective is
-    self-concordant; to ``tolerance`` of the objective, or to rounding. The Hessian is factored from
-    rows of which it is the Gram matrix: near the cones' boundaries it is too ill-conditioned
-    itself.
+    self-concordant. To rounding, the Hessian is factored from rows of which it is the Gram matrix:
+    near the cones' boundaries it is too ill-conditioned itself.
     """
     z, root = start, _root(gram)
     for _ in range(STEPS):
         x = prior.nominal + ways @ z
-        first = prior.slopes(x)[0]
+        point = prior.point(x)
         data = gram @ z - slope
-        gradient = data + ways.T @ first
-        triangle: Array = np.linalg.qr(np.concatenate([prior.rows(x) @ ways, root]))[1]
-        step = _newton(triangle, gradient)
+        gradient = data + ways.T @ point.gradient
+        step = _step(gram, root, point, ways, gradient, exact=not tolerance)
         drop = -float(gradient @ step)
         value = float(0.5 * z @ gram @ z - slope @ z) + prior.value(x)
         # the two terms of the data may cancel: their rounding counts, not that of their sum
         if drop <= max(ROUNDING * max(abs(value), abs(float(slope @ z))), tolerance):
-            break
-        share = _least(prior.along(x, ways @ step), float(data @ step), float(step @ gram @ step))
+            return z, True
+        share = _least(point.along(ways @ step), float(data @ step), float(step @ gram @ step))
         if share <= NOTHING:
-            break  # rounding
+            return z, True  # rounding
         z = z + share * step
-    else:
-        warn(RuntimeWarning(f"the fit's parameters did not converge in {STEPS} steps of Newton"))
-    return z
+    return z, False
+
+
+def _step(
+    gram: Array, root: Array, point: PriorPoint, ways: Array, gradient: Array, *, exact: bool
+) -> Array:
+    """Newton's step, from the Hessian where that is enough and works, else from its root."""
+    if not exact:
+        with suppress(np.linalg.LinAlgError):
+            return -solved(gram + ways.T @ point.hessian @ ways, gradient)
+    triangle: Array = np.linalg.qr(np.concatenate([point.rows @ ways, root]))[1]
+    return _newton(triangle, gradient)
 
 
 def _root(gram: Array) -> Array:

@@ -88,7 +88,8 @@ def cache_key(model: Model, what: str) -> str:
 
 @cached_on_model
 def _canonical_model(model: Model) -> str:
-    names = [each.name for each in fields(model) if each.name != "notes"]
+    names = [each.name for each in fields(model)
+             if each.name != "notes" and each.metadata.get("program", True)]  # fmt: skip
     return digest((canonical([getattr(model, name) for name in names]),))
 
 

@@ -14,7 +14,7 @@ K q̈ = k, q̇ = G v, q̈ = G a + g.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from html import escape
 from typing import TYPE_CHECKING, Any, Literal, Never
@@ -122,6 +122,12 @@ class Model:
             if text
         )
         return f"<table><tr><th colspan=2>{escape(self.name)}</th></tr>{cells}</table>"
+
+    def as_model(self) -> Model:
+        """The model itself, without what a class of its own says of it."""
+        if type(self) is Model:
+            return self
+        return Model(**{each.name: getattr(self, each.name) for each in fields(Model)})
 
     def __getstate__(self) -> dict[str, object]:
         attributes = vars(type(self)).items()

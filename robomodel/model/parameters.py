@@ -266,7 +266,8 @@ def with_parameters(model: Model, values: ArrayLike | Mapping[str, float]) -> Mo
         if (value := changed.get(f"{joint.name}.{kind}", 0.0)) < 0.0
     ]
     warn_of_all(issues, strict=False)
-    return replace(result, description=replace(result.description, links=tuple(links.values())))
+    described = replace(result.description, links=tuple(links.values()))
+    return replace(result, description=described).as_model()
 
 
 def parameterized(model: Model, values: Mapping[str, Scalar]) -> Model:

@@ -1,33 +1,33 @@
-"""Bodies of open trees that move as the robot does: exact ones behind gears, fitted ones elsewhere.
+"""Bodies of open trees that move as the robot does where no bodies move exactly so.
 
 An open tree's torques are linear in its parameters π: those of bodies, armatures and tendons, which
-need not be the links' own. Behind gears the exact π follows from the ratios (:func:`relumped`);
-elsewhere π is fitted to the exact torques, gravity's with more weight, over the range of motion and
-in the norm of the robot's inertia (:func:`fitted`); docs/approximate.md has both.
+need not be the links' own. They are fitted to the exact torques in the measure by which trees are
+judged (:mod:`.errors`): over states on the sheet,
+
+    min Σⱼ wⱼ Σₙ ρ(|Mₜ⁻¹ (Y π - τ)|ⱼ / scaleⱼ) + κ² (the same of gravity alone)
+        + γ [Σ D(J ‖ J⁰) + Σ (α/α⁰ - log α)],
+
+of absolute values (ρ, by reweighted squares), since states near dead points would decide otherwise,
+and medians are judged. D is the distance and barrier of :mod:`robomodel.dynamics.physical` to the
+bodies at the start. Newton's method follows the solutions while γ decreases (:func:`fits`), and the
+largest γ that will do is taken (:func:`best`), as the motion does not tell everything of bodies.
+docs/approximate.md has the measurements.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 
-from robomodel.arrays import Array
-from robomodel.description.transmissions import rotor_name
-from robomodel.dynamics.kinematics.state import State
-from robomodel.dynamics.lumped import joint_inertias
-from robomodel.dynamics.physical import Cone, ParameterPrior, minimise
-from robomodel.dynamics.recursions.aba import aba
-from robomodel.dynamics.recursions.crba import crba
+from robomodel.arrays import Array, Mask
+from robomodel.dynamics.physical import Cone, ParameterPrior, newton
 from robomodel.dynamics.recursions.regressor import regressor
-from robomodel.dynamics.recursions.rnea import rnea
 from robomodel.dynamics.tree_map import TreeMap
-from robomodel.mechanism.graph import WORLD
-from robomodel.mechanism.joints import Revolute
-from robomodel.model.elements import joint_slices
+from robomodel.model.elements import independent_rates, joint_slices
 from robomodel.model.model import Model
 from robomodel.model.parameters import (
     ENTRIES,
@@ -37,371 +37,204 @@ from robomodel.model.parameters import (
     pseudo_inertia,
     with_parameters,
 )
+from robomodel.opentree.errors import Error, Measure, on_arrays
 from robomodel.opentree.mirror_images import symmetric
-from robomodel.opentree.tree_joints import ClusterTree
-from robomodel.scalars import stack, unstack
-from robomodel.spatial import UNIT, Transform
-from robomodel.tolerances import NOTHING, ROUNDING, SINGULAR, TINY
+from robomodel.tolerances import NOTHING, TINY
 
-STATES = 400  # of a fit; as many others give its errors, which are then alike
-RATE = 10.0  # rad/s: ratio of accelerations to velocities in the states
-FALL = 10.0  # rad/s², m/s²: accelerations of robots on which gravity has no effect
-BALANCED = 1e-3  # of these torques: gravity's on a balanced robot are less
 GRAVITY = 10.0  # times as exact as other torques, because it always acts
-GAMMA = 1e-6  # weight of the distance to the lumped bodies, in the relative error squared
-HALVES = 20  # of a weight that starts at 1: Newton's method follows the solutions in a few steps
-CENTRED, FINISHED = 0.1, 1e-6  # of a weight: the accuracy on the way, and at the end
+FIRST, LAST, STEP = 1.0, 1e-10, 0.25  # γ, and its steps: Newton's method follows in a few steps
+TRIED = 1e-4  # γ from which on solutions are candidates
+REWEIGHTED = (1e-4, 1e-6, 1e-8, LAST)  # γ at which absolute values are taken for squares anew
+SMALLEST = 0.3  # of the median: errors below count as squares
+CENTRED, SETTLED = 0.1, 1e-4  # of γ, and of the squares: the accuracy on the way
+FLOOR = 1e-3  # of errors: what is below is as good
+WORSE = 1.02  # of the least error: worth a larger γ
+MIXTURES = (0.75, 0.5, 0.25)  # shares of a fit, the rest being lumped
+REFITS, HEAVIER = 6, 3.0  # with so much more weight for joints that are worse than lumped
 RAISED = 1e-3  # of the largest eigenvalue of a body's Σ: smaller ones start from it
 LIGHT = 1e-4  # of the tree's mass: least mass of a body at the start
 ARMATURE, TENDON = 0.05, 0.02  # of the joint's inertia: armatures at the start
 FITTED_DIGITS = 9  # of fitted numbers
-SEED = 20260302
 
 
-# ---- exact states --------------------------------------------------------------------------------
+def best(
+    tree: TreeMap,
+    lumped: Mapping[str, Error],
+    fit: Problem,
+    judge: Callable[[Model], dict[str, Error]],
+) -> tuple[Model, dict[str, Error]] | None:
+    """The fitted tree of least worst error in which no joint is worse than lumped.
+
+    ``judge`` gives a tree's errors at states that the fit has not seen, and ``lumped`` are those of
+    the tree with ``tree``'s parameters. None if only this tree remains.
+    """
+    allowed = {name: max(error.median, FLOOR) for name, error in lumped.items()}
+    tried = list[_Judged]()
+    for gamma, each in fits(fit, np.ones(tree.model.nv)):
+        tried.append((gamma, each, judge(each)))
+        if _worst(tried[-1]) <= FLOOR:
+            break
+    least = min(map(_worst, tried))
+    taken = next(x for x in tried if _worst(x) <= max(WORSE * least, FLOOR))
+    weights = np.ones(tree.model.nv)
+    for _ in range(REFITS):
+        worse = {name for name, error in taken[2].items() if error.median > allowed[name]}
+        if not worse:
+            return taken[1:]
+        weights = weights * np.where([name in worse for name in fit.owners], HEAVIER, 1.0)
+        gamma, each = next(fits(fit, weights, taken[0]))
+        tried.append((gamma, each, judge(each)))
+        taken = tried[-1]
+    good = [each for each in tried if _allowed(each[2], allowed)]
+    values = parameters(tree.model).values
+    for _, each, _ in (min(tried, key=_worst), taken) if not good else ():
+        for share in MIXTURES:
+            mixed = with_parameters(
+                tree.model, share * parameters(each).values + (1.0 - share) * values
+            )
+            good.append((0.0, mixed, judge(mixed)))
+    good = [each for each in good if _allowed(each[2], allowed)]
+    return min(good, key=_worst)[1:] if good else None
 
 
-@dataclass(frozen=True, eq=False)
-class ExactStates:
-    """States (n) of a robot with its torques, in its independent velocities.
+_Judged: TypeAlias = tuple[float, Model, dict[str, Error]]  # γ, a tree, its errors
 
-    ``balanced``: gravity acts on no joint, or is balanced.
+
+def _worst(tree: _Judged) -> float:
+    return max(error.median for error in tree[2].values())
+
+
+def _allowed(errors: Mapping[str, Error], most: Mapping[str, float]) -> bool:
+    return all(error.median <= most[name] for name, error in errors.items())
+
+
+@dataclass(eq=False)
+class Problem:
+    """The errors of a tree's velocities (n, nv) at states, linear in its parameters.
+
+    They are ``rows`` (n, nv, f) · z - ``off``; ``still`` and ``hanging`` are those at rest, of
+    gravity alone. ``owners``: the joint of each velocity. ``free``: of the tree's parameters
+    (p,), those that z changes from ``nominal``. ``size`` (n,): the squares of torques in the same
+    measure. ``last``: the z of the last fit.
     """
 
-    model: Model
-    q: Array
-    v: Array
-    a: Array
-    tau: Array
-    mass: Array
-    gravity: Array
-    balanced: bool
-
-    def on(self, tree: TreeMap) -> TreeStates:
-        """These states in an open tree's coordinates."""
-        state = State(self.model, unstack(self.q), (), unstack(self.v))
-        n = len(self.q)
-        g = jacobian_of(state, tree.velocities, n)
-        bias = stack([state.bias[r] for r in tree.velocities], (n,))
-        back = np.linalg.inv(g)
-        return TreeStates(
-            stack([state.positions[i] for i in tree.positions], (n,)),
-            np.einsum("nij,nj->ni", g, self.v),
-            np.einsum("nij,nj->ni", g, self.a) + bias,
-            np.einsum("nji,nj->ni", back, self.tau),
-            np.linalg.cholesky(np.swapaxes(back, 1, 2) @ self.mass @ back),
-            np.einsum("nji,nj->ni", back, self.gravity),
-            self.balanced,
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class TreeStates:
-    """Exact positions, velocities, accelerations and torques of a tree's joints (n, tree.nv).
-
-    ``low`` (n, nv, nv): Cholesky's factor of the robot's inertia; ``gravity``: torques at rest.
-    """
-
-    t: Array
-    dt: Array
-    ddt: Array
-    tau: Array
-    low: Array
-    gravity: Array
-    balanced: bool
-
-
-def jacobian_of(state: State, rows: Sequence[int], n: int) -> Array:
-    """G's rows (n, rows, nv)."""
-    model = state.model
-    result = np.zeros((n, len(rows), model.nv))
-    cluster_of = {r: c for c in model.clusters
-                  for r in range(c.spanning_v.start, c.spanning_v.stop)}  # fmt: skip
-    for i, r in enumerate(rows):
-        result[:, i, cluster_of[r].v] = stack(state.rows[r], (n,))
-    return result
-
-
-def on_arrays(recursion: Callable[..., Any], model: Model, *arrays: Array) -> Array:
-    """A recursion on a batch: vectors (n, …) or matrices (n, …, …)."""
-    result = recursion(model, *map(unstack, arrays))
-    n = len(arrays[0])
-    if result and isinstance(result[0], list):
-        return np.stack([stack(row, (n,)) for row in result], axis=1)
-    return stack(result, (n,))
-
-
-def exact_states(
-    model: Model, tree: TreeMap, trees: Sequence[ClusterTree], *, check: bool
-) -> ExactStates:
-    """Random states over a tree's range: equal energies in all directions, as large as gravity's.
-
-    Accelerations are of the size :data:`FALL` if gravity has no effect on the robot, or is
-    balanced. ``check``: draw other states than for the fit.
-    """
-    rng = np.random.default_rng(SEED + check)
-    n = STATES
-    q = _configurations(model, trees, rng, check=check)
-    zero = np.zeros((n, model.nv))
-    mass, gravity = on_arrays(crba, model, q), on_arrays(rnea, model, q, zero, zero)
-    state = State(model, unstack(q), (), unstack(zero))
-    back = np.linalg.inv(jacobian_of(state, tree.velocities, n))
-    low = np.linalg.cholesky(np.swapaxes(back, 1, 2) @ mass @ back)
-    lean = np.linalg.solve(low, np.einsum("nji,nj->ni", back, gravity)[..., None])
-    size = math.sqrt(float(np.mean(lean**2)))
-    without = FALL * math.sqrt(float(np.mean(np.sum(low**2, axis=(1, 2)))) / model.nv)
-    balanced = size < BALANCED * without
-    if balanced:
-        size = without
-    up = back @ np.linalg.inv(np.swapaxes(low, 1, 2))
-    draws = rng.standard_normal((2, n, model.nv)) * size
-    v = np.einsum("nij,nj->ni", up, draws[0] / RATE)
-    bias = State(model, unstack(q), (), unstack(v)).bias
-    along = stack([bias[r] for r in tree.velocities], (n,))
-    a = np.einsum("nij,nj->ni", up, draws[1]) - np.einsum("nij,nj->ni", back, along)
-    return ExactStates(model, q, v, a, on_arrays(rnea, model, q, v, a), mass, gravity, balanced)
-
-
-def _configurations(
-    model: Model, trees: Sequence[ClusterTree], rng: np.random.Generator, *, check: bool
-) -> Array:
-    """Configurations (n, nq), the clusters' drawn independently of each other, neutral first."""
-    q = np.tile(model.neutral(), (STATES, 1))
-    for each in trees:
-        cluster, positions = each.cluster, each.others if check else each.positions
-        picks = np.concatenate([[0], rng.integers(len(positions), size=STATES - 1)])
-        links = dict(zip(cluster.bodies, cluster.geometry.links, strict=True))
-        for body, part, _ in joint_slices(model, cluster):
-            first = cluster.q.start
-            q[:, first + part.start : first + part.stop] = positions[picks][
-                :, links[body].positions
-            ]
-    return q
-
-
-# ---- errors --------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Errors:
-    """Median and worst of relative errors over a tree's range."""
-
-    median: float
-    worst: float
+    tree: Model
+    owners: tuple[str, ...]
+    free: Mask
+    nominal: Array
+    cones: list[Cone]
+    scalars: Array
+    rows: Array
+    off: Array
+    still: Array
+    hanging: Array
+    size: Array
+    last: Array
 
     @classmethod
-    def of(cls, values: Array) -> Errors:
-        """Summarises errors at states; not-a-number counts as infinite."""
-        values = np.where(np.isfinite(values), values, np.inf)
-        return cls(float(np.median(values)), float(np.max(values)))
+    def of(
+        cls, tree: TreeMap, measure: Measure, start: Array, bodies: set[str], joints: set[str]
+    ) -> Problem:
+        """The problem of these bodies and joints' armatures, which start from ``start`` (p,)."""
+        states, model = measure.states.on(tree), tree.model
+        nominal, cones, scalars = _assumed(model, states.mass, start, bodies, joints)
+        free = np.zeros(len(nominal), dtype=bool)
+        free[scalars] = True
+        for cone in cones:
+            free[cone.at] = True
+        nominal[~free] = parameters(model).values[~free]
+        first = len(INERTIAL) * len(model.bodies)
+        for place, (_, kind) in enumerate(of_joints(model), first):
+            if kind != "armature":
+                nominal[place] = 0.0  # damping and friction take no part
+        weight = np.linalg.inv(states.mass) / measure.scales(tree)[..., None]
+        zero = np.zeros_like(states.dt)
+        parts = list[Array]()
+        for dt, ddt, tau in ((states.dt, states.ddt, states.tau), (zero, zero, states.gravity)):
+            y = weight @ on_arrays(regressor, model, states.t, dt, ddt)
+            parts += [y[..., free], (weight @ tau[..., None])[..., 0] - y @ nominal]
+        size = np.sum((weight @ states.tau[..., None])[..., 0] ** 2, axis=1)
+        last = np.zeros(int(np.sum(free)))
+        rows, off, still, hanging = parts
+        return cls(model, _owners(model), free, nominal, cones, scalars, rows, off, still, hanging,
+                   size, last)  # fmt: skip
+
+    def normal_equations(self, weights: Array) -> tuple[Array, Array, float]:
+        """A (f, f), b (f,) and c of the squares ½ zᵀ A z - b z + ½ c, weighted by (n, nv)."""
+        f = self.rows.shape[2]
+        a, b, c = np.zeros((f, f)), np.zeros(f), 0.0
+        for rows, off, share in ((self.rows, self.off, 1.0), (self.still, self.hanging, GRAVITY)):
+            root = share * np.sqrt(weights / len(rows))
+            flat, right = (rows * root[..., None]).reshape(-1, f), (off * root).ravel()
+            a += flat.T @ flat
+            b += flat.T @ right
+            c += float(right @ right)
+        return a, b, c
+
+    def weights(self, z: Array, importance: Array) -> Array:
+        """Weights (n, nv) by which squares are as absolute values, near z."""
+        error = np.abs(self.rows @ z - self.off)
+        usual = np.median(error, axis=0) + NOTHING
+        shares = usual / np.maximum(error, SMALLEST * usual)
+        return np.asarray(importance * shares / (2.0 * len(usual)))
+
+    def at(self, z: Array) -> Model:
+        """The tree with these parameters, to the digits that are written."""
+        values = self.nominal.copy()
+        values[self.free] += z
+        values = symmetric(self.tree, self.nominal, values)
+        filed = parameters(self.tree).values
+        rounded = [float(f"{each:.{FITTED_DIGITS}g}") for each in values]
+        return with_parameters(self.tree, np.where(self.free, rounded, filed))
 
 
-@dataclass(frozen=True, slots=True)
-class TreeErrors:
-    """How far an open tree is from the robot, over its range.
+def fits(
+    fit: Problem, importance: Array, only: float | None = None
+) -> Iterator[tuple[float, Model]]:
+    """γ and trees for decreasing γ, with these weights (nv,) of velocities.
 
-    Attributes:
-        acceleration: ‖â - a‖ under the exact torques, in the norm of the robot's inertia, over the
-            root mean square of ‖a‖.
-        gravity: ‖ĝ - g‖ of the torques that hold the robot, over the root mean square of ‖g‖, or,
-            if it is balanced, of the states' torques.
-        joints: Of each velocity of the tree, |â - a| over the root mean square of a.
-        inertia: The largest |λ - 1| of the eigenvalues λ of M⁻¹ M̂.
-        ratios: The least and largest of these eigenvalues.
+    ``only``: for one γ, from the fit before. What squares are relative to at first is the size of
+    the torques. A fit that ends early is a tree like others: its errors are what it is judged by.
     """
-
-    acceleration: Errors
-    gravity: Errors
-    joints: Mapping[str, Errors]
-    inertia: Errors
-    ratios: tuple[float, float]
-
-
-def tree_errors(tree: Model, states: TreeStates) -> TreeErrors:
-    """The errors of a tree's model at exact states."""
-    zero = np.zeros_like(states.dt)
-    with np.errstate(all="ignore"):
-        ddt = on_arrays(aba, tree, states.t, states.dt, states.tau)
-        fall = on_arrays(rnea, tree, states.t, zero, zero) - states.gravity
-        mass = on_arrays(crba, tree, states.t)
-    up = np.swapaxes(states.low, 1, 2)
-    norm = np.linalg.norm(np.einsum("nij,nj->ni", up, ddt - states.ddt), axis=1)
-    size = _rms(np.linalg.norm(np.einsum("nij,nj->ni", up, states.ddt), axis=1))
-    weight = _rms(np.linalg.norm(states.tau if states.balanced else states.gravity, axis=1))
-    joints = {
-        name: Errors.of(np.abs(ddt[:, i] - states.ddt[:, i]) / _rms(states.ddt[:, i]))
-        for i, name in enumerate(tree.dof_names)
-    }
-    half = np.linalg.solve(states.low, mass)
-    values = np.linalg.eigvalsh(np.linalg.solve(states.low, np.swapaxes(half, 1, 2)))
-    return TreeErrors(
-        Errors.of(norm / size),
-        Errors.of(np.linalg.norm(fall, axis=1) / weight),
-        joints,
-        Errors.of(np.max(np.abs(values - 1.0), axis=1)),
-        (float(np.min(values)), float(np.max(values))),
-    )
+    ways = np.eye(len(fit.nominal))[:, fit.free]
+    z, gamma, left = (np.zeros(ways.shape[1]), FIRST, list(REWEIGHTED))
+    weights = importance / (fit.size + np.median(fit.size) + TINY)[:, None]
+    if only is not None:
+        z, gamma, left = fit.last, only, []
+        weights = fit.weights(z, importance)
+    a, b, c = fit.normal_equations(weights)
+    while gamma >= LAST:
+        prior = ParameterPrior(fit.cones, fit.scalars, fit.nominal, ways, gamma,
+                               np.full(len(fit.scalars), gamma))  # fmt: skip
+        squares = max(0.5 * float(z @ a @ z) - float(b @ z) + 0.5 * c, 0.0)
+        z, _ = newton(a, b, prior, ways, z, max(CENTRED * gamma, SETTLED * squares))
+        if gamma <= TRIED:
+            fit.last = z
+            yield gamma, fit.at(z)
+        if left and gamma <= left[0]:
+            left = [each for each in left if each < gamma]
+            a, b, c = fit.normal_equations(fit.weights(z, importance))
+        gamma *= STEP
 
 
-def _rms(values: Array) -> float:
-    return math.sqrt(float(np.mean(values**2))) or 1.0
-
-
-# ---- behind gears --------------------------------------------------------------------------------
-
-
-def relumped(model: Model, tree: Model) -> tuple[Array, bool]:
-    """The tree's parameters with the spin of geared rotors in its bodies, and whether these exist.
-
-    A rotor of inertia I about its axis, geared N times to the joint that hangs on the same body,
-    parallel to it, has besides its locked inertia the energy N I s q̇ + ½ N² I q̇², s the carrier's
-    rate about the axis. The child turns by s + q̇ about it, which is fixed in both bodies, so that
-    this is ½ N I (s + q̇)² - ½ N I s² + ½ (N² - N) I q̇²: a disc of N I more for the child, less
-    for the carrier, and the armature (N² - N) I. Discs, N I about the axis and ½ N I across it,
-    have no mass; what is equal about all axes normal to the joint's does not see it. A belt over
-    parallel joints, N s with q̇ the sum of theirs, is the same with the last link for the child,
-    and has (1 - 1/N) I for I as the inertia that these joints share.
-    """
-    filed = parameters(tree)
-    values, at = filed.values.copy(), {name: i for i, name in enumerate(filed.names)}
-    body_of = {node.name: n for n, node in enumerate(model.nodes)}
-    joint_of = {joint.name: n for n, joint in enumerate(model.joints)}
-    bodies = {body.name for body in tree.bodies}
-    touched: set[str] = set()
-    for each in joint_inertias(model):
-        for rotor, about, ratios in each.rotors:
-            driven = {joint_of[each.joints[i][0]]: float(ratios[i]) for i in np.flatnonzero(ratios)}
-            ratio = _ratio(model, body_of[rotor], driven)
-            if not ratio:
-                continue
-            spin = ratio * (about - model.nodes[body_of[rotor]].armature)
-            child, carrier = max(driven), model.bodies[body_of[rotor]].parent
-            name = model.joints[child].name if len(driven) == 1 else rotor_name(rotor)
-            less = spin if len(driven) == 1 else spin / ratio**2
-            armature = at.get(f"{name}.armature", -1)
-            if not {model.nodes[child].name, carrier} <= bodies:
-                continue
-            if armature < 0 or values[armature] < less:
-                continue
-            axis = Transform(model.nodes[body_of[rotor]].rotations, (0.0, 0.0, 0.0)).rotate(
-                UNIT[_axis_number(model, body_of[rotor])]
-            )
-            _add_disc(model, values, at, carrier, axis, -spin)
-            _add_disc(
-                model, values, at, model.nodes[child].name, UNIT[_axis_number(model, child)], spin
-            )
-            values[armature] -= less
-            touched |= {model.nodes[child].name, carrier}
-    exist = all(_exists(values[at[f"{name}.mass"] :][: len(INERTIAL)]) for name in touched)
-    return values, exist
-
-
-def _ratio(model: Model, rotor: int, driven: Mapping[int, float]) -> float:
-    """N of a rotor that turns N times the sum of the parallel joints of a chain on its carrier.
-
-    In the joints' sense; 0 for any other rotor.
-    """
-    one = model.nodes[rotor]
-    chain = set(driven)
-    on_chain = all(model.nodes[body].parent in {*chain, one.parent} for body in chain)
-    if not chain or one.parent == WORLD or not one.axisymmetric or not on_chain:
-        return 0.0
-    nodes = [one, *(model.nodes[body] for body in sorted(chain))]
-    if len({node.parent for node in nodes[1:]}) < len(chain):  # two branches
-        return 0.0
-    if not all(isinstance(node.joint, Revolute) for node in nodes):
-        return 0.0
-    axis = np.array(Transform(one.rotations, (0.0, 0.0, 0.0)).rotate(
-        UNIT[_axis_number(model, rotor)]), dtype=float)  # fmt: skip
-    turn, ratios = np.eye(3), []
-    for body, node in zip(sorted(chain), nodes[1:], strict=True):
-        turn = turn @ np.array(Transform(node.rotations, (0.0, 0.0, 0.0)).matrix(), dtype=float)
-        cosine = float(turn[:, _axis_number(model, body)] @ axis)
-        if abs(abs(cosine) - 1.0) > SINGULAR:
-            return 0.0
-        ratios.append(math.copysign(1.0, cosine) * driven[body])
-    same = all(abs(ratio - ratios[0]) <= SINGULAR * abs(ratios[0]) for ratio in ratios)
-    return ratios[0] if same else 0.0
-
-
-def _axis_number(model: Model, body: int) -> int:
-    joint = model.nodes[body].joint
-    assert isinstance(joint, Revolute)
-    return joint.k
-
-
-def _add_disc(
-    model: Model, values: Array, at: Mapping[str, int], body: str, axis: Sequence[Any], size: float
-) -> None:
-    """Add a disc about an axis, in the body's internal axes, to its parameters."""
-    a = np.array(model.frame(body).pose.unrotate((axis[0], axis[1], axis[2])), dtype=float)
-    disc = 0.5 * size * (np.eye(3) + np.outer(a, a))
-    first = at[f"{body}.{INERTIAL[4]}"]
-    values[first : first + 6] += [disc[i, j] for i, j in ENTRIES]
-
-
-def _exists(ten: Array) -> bool:
-    lowest, *_, highest = np.linalg.eigvalsh(pseudo_inertia(ten.tolist()))
-    return bool(lowest >= -NOTHING * highest)
-
-
-# ---- the fit -------------------------------------------------------------------------------------
-
-
-def fitted(tree: Model, states: TreeStates, start: Array, bodies: set[str]) -> Model:
-    """The tree with the physically consistent parameters of least error of torques and gravity.
-
-        min ½ Σ w ‖L⁻¹ (Y π - τ)‖² + ½ κ² Σ w' ‖L⁻¹ (Y⁰ π - g)‖²
-            + γ [Σ D(J ‖ J⁰) + Σ (α/α⁰ - log α)]
-
-    over states with Mₜ = L Lᵀ and weights w = 1/(‖·‖² + its median), for gravity of a balanced
-    robot those of torques. D is the distance and barrier of :mod:`robomodel.dynamics.physical`
-    to the bodies of ``start`` (p,). Only ``bodies`` change.
-    """
-    filed = parameters(tree)
-    nominal, cones, scalars = _assumed(tree, states, start, bodies)
-    a, b = _normal_equations(tree, states)
-    free = np.zeros(len(nominal), dtype=bool)
-    free[scalars] = True
-    for cone in cones:
-        free[cone.at] = True
-    ways = np.eye(len(nominal))[:, free]
-    gram, slope = ways.T @ a @ ways, ways.T @ (b - a @ nominal)
-    z = np.zeros(ways.shape[1])
-    for n in reversed(range(HALVES + 1)):  # each from the solution with twice the weight
-        weight = GAMMA * 2.0**n
-        prior = ParameterPrior(cones, scalars, nominal, ways, weight, np.full(len(scalars), weight))
-        z = minimise(gram, slope, prior, ways, z, (CENTRED if n else FINISHED) * weight)
-    x = symmetric(tree, nominal, nominal + ways @ z)
-    values = np.where(free, [float(f"{each:.{FITTED_DIGITS}g}") for each in x], filed.values)
-    return with_parameters(tree, values)
-
-
-def _normal_equations(tree: Model, states: TreeStates) -> tuple[Array, Array]:
-    """A (p, p) and b (p,) of the weighted least squares, gravity's share in them."""
-    zero = np.zeros_like(states.dt)
-    parts = [(states.tau, states.dt, states.ddt, 1.0), (states.gravity, zero, zero, GRAVITY)]
-    p = len(parameters(tree).names)
-    a, b = np.zeros((p, p)), np.zeros(p)
-    size: Array | None = None
-    for tau, dt, ddt, share in parts:
-        rows = np.linalg.solve(states.low, on_arrays(regressor, tree, states.t, dt, ddt))
-        forces = np.linalg.solve(states.low, tau[..., None])[..., 0]
-        if size is None or not states.balanced:
-            size = np.sum(forces**2, axis=1)
-        weight = share**2 / (size + np.median(size)) / len(size)
-        a += np.einsum("n,nip,niq->pq", weight, rows, rows, optimize=True)
-        b += np.einsum("n,nip,ni->p", weight, rows, forces, optimize=True)
-    return a, b
+def _owners(tree: Model) -> tuple[str, ...]:
+    """The joint of each of a tree's velocities."""
+    found: dict[int, str] = {}
+    for cluster in tree.clusters:
+        for body, _, along in joint_slices(tree, cluster):
+            for i in independent_rates(cluster, along):
+                if i is not None:
+                    found[i] = tree.joints[body].name
+    return tuple(found[i] for i in range(tree.nv))
 
 
 def _assumed(
-    tree: Model, states: TreeStates, start: Array, bodies: set[str]
-) -> tuple[Array, list[Cone], Any]:
+    tree: Model, mass: Array, start: Array, bodies: set[str], joints: set[str]
+) -> tuple[Array, list[Cone], Array]:
     """Parameters to start from, the cones of bodies, and the indices of armatures."""
     nominal, size = start.copy(), len(INERTIAL)
-    moving = [n for n, body in enumerate(tree.bodies) if body.name in bodies]
-    tens = {n: nominal[size * n : size * (n + 1)] for n in moving}
+    tens = {n: nominal[size * n : size * (n + 1)] for n, body in enumerate(tree.bodies)
+            if body.name in bodies}  # fmt: skip
     total = sum(float(ten[0]) for ten in tens.values()) or 1.0
     extents = [
         math.sqrt(max(float(np.trace(pseudo_inertia(ten.tolist())[:3, :3])), 0.0) / ten[0])
@@ -413,20 +246,18 @@ def _assumed(
     for n, ten in tens.items():
         nominal[size * n : size * (n + 1)] = _raised(ten, LIGHT * total, length)
         cones.append(Cone.of(size * n, nominal[size * n : size * (n + 1)]))
-    inertia = np.sum(states.low**2, axis=2)  # the diagonal of M
-    usual = dict(zip(tree.dof_names, np.median(inertia, axis=0).tolist(), strict=True))
+    inertia = np.median(np.diagonal(mass, axis1=1, axis2=2), axis=0)
+    usual = dict(zip(tree.dof_names, inertia.tolist(), strict=True))
     least = min(usual.values())
     ratios = {name: k for each in tree.couplings for name, k in _largest(each.terms)}
     scalars = []
     for place, (n, kind) in enumerate(of_joints(tree), size * len(tree.bodies)):
         joint = tree.joints[n]
-        if kind == "armature" and joint.nv == 1:
+        if kind == "armature" and joint.nv == 1 and joint.name in joints:
             scalars.append(place)
             nominal[place] = ARMATURE * usual.get(
                 joint.name, TENDON / ARMATURE * least / ratios.get(joint.name, 1.0) ** 2
             )
-        elif kind != "armature":
-            nominal[place] = 0.0
     return nominal, cones, np.array(scalars, dtype=int)
 
 
@@ -446,10 +277,3 @@ def _raised(ten: Array, least: float, length: float) -> Array:
     sigma = axes * sizes @ axes.T + mass * np.outer(center, center)
     inertia = np.trace(sigma) * np.eye(3) - sigma
     return np.array([mass, *j[:3, 3], *(inertia[i, k] for i, k in ENTRIES)])
-
-
-def with_values(tree: Model, values: Array) -> Model:
-    """The tree with these parameters; armatures that are rounding become zero."""
-    filed = parameters(tree).values
-    rounding = np.abs(values) < ROUNDING * np.maximum(np.abs(filed), TINY)
-    return with_parameters(tree, np.where(rounding, 0.0, values))

@@ -1,67 +1,65 @@
-"""The open tree of a robot, as it is written for simulators without loops and couplings.
+"""The open tree of a robot: one object with its armatures, its errors and what is said of it.
 
-:mod:`robomodel.dynamics.lumped` gives the tree its masses. Here its joints get the springs,
-damping, friction, limits and motors that act on them through rotors, gears and linkages.
+A robot has two trees with the same joints, range and states: links as they are, with reflected
+inertia beside them (``fit="lumped"``), and links with inertias with which the tree moves as the
+robot does (``fit="range"``). Reports, writers, settings for simulators and methods of the dynamics
+are given these.
 """
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from itertools import combinations
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
-from robomodel.arrays import Array
-from robomodel.description import (
-    ONE_DOF,
-    Description,
-    Joint,
-    JointCoupling,
-    JointSpring,
-    Limits,
-    Mimic,
-    Motor,
-    PolynomialCoupling,
-    Spring,
-    Transmission,
-    TransmittedJoint,
-)
-from robomodel.description import Actuator as ActuatorEnd
-from robomodel.description.transmissions import SIMPLE, actuator_terms
-from robomodel.dynamics.actuators.envelopes import JointEnvelope, carrying, joint_envelope
+from robomodel.description import Description, JointCoupling, Limits, Mimic
 from robomodel.dynamics.baselines import TREES
-from robomodel.dynamics.kinematics.state import Configuration
-from robomodel.dynamics.lumped import Selection, approximate, select, with_tendons
-from robomodel.dynamics.recursions.passive import Element, elements
+from robomodel.dynamics.lumped import (
+    Follower,
+    Selection,
+    approximate,
+    joint_inertias,
+    select,
+    with_tendons,
+)
 from robomodel.dynamics.tree_map import TreeMap, mapped
-from robomodel.errors import DescriptionWarning, Source, argument, as_names, few, warn, warn_at
+from robomodel.errors import DescriptionWarning, argument, as_names, few, warn, warn_at
 from robomodel.mechanism.graph import WORLD, path
-from robomodel.model.actuators import Actuator
 from robomodel.model.build import build
 from robomodel.model.derived import cached_on_model
 from robomodel.model.model import Model
 from robomodel.model.parameters import with_parameters
 from robomodel.model.spins import Spin, find_spins, locked
-from robomodel.opentree.fit import (
-    ExactStates,
-    TreeErrors,
+from robomodel.opentree.errors import (
+    FAIR,
+    GOOD,
+    Error,
+    Errors,
+    Measure,
     exact_states,
-    fitted,
-    relumped,
-    tree_errors,
+    percent,
+    worst_joint,
 )
-from robomodel.opentree.tree_joints import ClusterTree, Follower, tree_joints
-from robomodel.reach.ranges import joint_range
+from robomodel.opentree.fit import FLOOR, Problem, best
+from robomodel.opentree.gears import Relumped, relumped
+from robomodel.opentree.motors import ending, with_limits, with_motors_at_neutral
+from robomodel.opentree.passive import with_reflected
+from robomodel.opentree.tree_joints import ClusterTree, Following, tree_joints
+from robomodel.reach.limb import rotors
 from robomodel.tolerances import NOTHING, SAME
 
 __all__ = ["approximate_tree"]
 
 _LISTED = 4  # entries between joints that a warning names
+
+Fit = Literal["range", "lumped"]
+Kind = Literal["open", "exact", "fitted", "lumped"]
 
 
 def approximate_tree(
@@ -69,16 +67,16 @@ def approximate_tree(
     joints: str | Iterable[str] = (),
     fit: Fit = "range",
     followers: bool = True,
-) -> Model:
+) -> OpenTree:
     """The open tree that stands for a robot in simulators without loops and couplings.
 
     In each cluster as many joints move as it has freedoms: those that displace the links least
-    while the others are locked at :meth:`Model.neutral`, which are the limb's. Spins of rods are
-    locked. Inertias of bodies, armatures of joints and of rotors that several joints of a chain
-    turn (in MJCF the armature of a fixed tendon) make the tree move as the robot does: exactly
-    behind gears, where bodies with such inertias can exist, else fitted over the range of motion.
+    while the others are locked at :meth:`Model.neutral`, which are the limb's. Joints that constant
+    ratios tie to these (mimics, racks, parallelograms) follow them exactly, spins of rods are
+    locked, and so are rotors, whose inertia is that of other bodies and armature: exactly behind
+    gears, where bodies with such inertias can exist. Only the rest is fitted, over the range of
+    motion, and no joint of a fitted tree is worse than with links as they are (or 0.1 %).
     Actuators are the model's; limits, springs, damping and friction act on the joints that move.
-    ``tree.notes`` says what is locked, the range, and how large the errors are.
 
     ``write_mjcf(approximate=True)`` writes this tree. It takes the positions and velocities of the
     joints that it shares with the model, q̇ₜ = Gₜ v. Forces tau on the model become forces tauₜ on
@@ -88,11 +86,14 @@ def approximate_tree(
         model: The robot.
         joints: Names of joints that shall move in the tree; others are chosen as needed.
         fit: "range"; or "lumped", with the links' own inertias and reflected ones at neutral.
-        followers: Let a locked joint follow one that moves by a polynomial, where this brings links
-            nearer to their places and the tree without it would not do.
+        followers: Let joints follow those that move: exactly where ratios are constant; where no
+            tree without would do, by a polynomial that brings links nearer to their places.
 
     Returns:
-        tree: A model without loops; its couplings are those of massless joints and followers.
+        tree: A model without loops, whose couplings are those of followers and massless joints.
+            ``tree.armature`` has the armature of each joint [kg m² or kg], ``tree.errors`` its
+            error (median and worst over the range), ``tree.verdict`` what these say, and
+            ``tree.notes`` what is locked and follows, the range, and the verdict.
 
     Raises:
         UnknownNameError: A name of ``joints`` that is no joint's.
@@ -102,23 +103,20 @@ def approximate_tree(
         >>> tree = rm.approximate_tree(rm.robots.load("belt_leg"))
         >>> tree.nv
         3
+        >>> tree.verdict.startswith("will do")
+        True
     """
-    options = TreeOptions(as_names(joints, "joints"), fit, bool(followers))
-    written = written_tree(model, options)
-    written.warn()
-    return written.model
-
-
-Fit = Literal["range", "lumped"]
-Kind = Literal["open", "exact", "fitted", "lumped"]
+    tree = written_tree(model, TreeOptions(as_names(joints, "joints"), fit, bool(followers)))
+    tree.warn()
+    return tree
 
 
 @dataclass(frozen=True, slots=True)
 class TreeOptions:
     """Options of :func:`approximate_tree`.
 
-    ``tendons``: use fixed tendons and polynomial couplings, which only MJCF has. Without them
-    followers are linear.
+    ``tendons``: use fixed tendons, and couplings of several joints and by polynomials, which only
+    MJCF has. Without them followers have one driver and are linear.
     """
 
     joints: tuple[str, ...] = ()
@@ -130,224 +128,342 @@ class TreeOptions:
         if self.fit not in ("range", "lumped"):
             raise ValueError(f"fit is 'range' or 'lumped', not {self.fit!r}")
 
-
-@dataclass(frozen=True, eq=False)
-class WrittenTree:
-    """An open tree, with its choice of moving joints and its errors.
-
-    Attributes:
-        model: The tree.
-        view: The robot with spins locked; its selection of moving joints is the tree's.
-        spins: The spins that are locked.
-        clusters: By cluster, the joints that move, their range and what they displace.
-        followers: Joints that follow others.
-        kind: "open": the robot is a tree; "exact"; "fitted"; or "lumped".
-        errors: Errors of the tree over its range; None where they could not be computed.
-        lumped: Errors of the lumped tree with the same joints.
-    """
-
-    model: Model
-    view: Model
-    spins: tuple[Spin, ...]
-    clusters: tuple[ClusterTree, ...]
-    followers: tuple[Follower, ...]
-    kind: Kind
-    errors: TreeErrors | None
-    lumped: TreeErrors | None
-
     @property
-    def verdict(self) -> str:
-        """Whether the tree will do, in a sentence."""
-        if self.kind in ("open", "exact"):
-            return "the tree moves exactly as the robot does"
-        if self.errors is None:
-            return "how far the tree is from the robot could not be computed"
-        error, fall = self.errors.acceleration, self.errors.gravity
-        words = "will do" if error.median <= GOOD else "will do with care"
-        if error.median > FAIR:
-            words = "will not do, keep the loops"
-        return (
-            f"the tree {words}: accelerations are off by {percent(error.median)} in the median "
-            f"over its range ({percent(error.worst)} at worst), gravity by {percent(fall.median)}"
-        )
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What is locked, what follows, the range, and the verdict, a sentence each."""
-        joints = self.view.joints
-        notes = [f"the spin of '{joints[each.body].name}' is locked" for each in self.spins]
-        notes += [note for each in self.clusters if (note := self._locked(each))]
-        notes += [
-            f"'{joints[each.body].name}' follows '{joints[each.driver].name}' by a polynomial, "
-            f"within {1e3 * each.error:.2g} m{joints[each.body].units.position}{self._ends(each)}"
-            for each in self.followers
-        ]
-        if self.range and self.kind != "exact":
-            ends = [f"{name} {low:.3g} to {high:.3g}" for name, (low, high) in self.range.items()]
-            notes.append(f"the tree is for the range {', '.join(ends)}")
-        if self.kind == "fitted":
-            notes.append("inertias are fitted to the robot's motion; they are not the links' own")
-        return (*notes, self.verdict)
-
-    def _ends(self, follower: Follower) -> str:
-        """Where a polynomial that is not exact ends, and with it the range of what it follows."""
-        ends = polynomial_ends(self.view, self.clusters, follower)
-        unit = self.view.joints[follower.driver].units.position
-        return "" if ends is None else f" from {ends[0]:.3g} to {ends[1]:.3g} {unit}, its limits"
-
-    def _locked(self, tree: ClusterTree) -> str:
-        """Which bodies of a cluster are locked, and how far this displaces links, in words."""
-        view, follows = self.view, {each.body for each in self.followers}
-        moving = set(tree.bodies) | follows
-        bodies = [
-            b for b in tree.cluster.bodies if b not in moving and not view.nodes[b].axisymmetric
-        ]
-        if not bodies:
-            return ""
-        names = few([view.nodes[b].name for b in bodies])
-        size = tree.displacement
-        return (
-            f"{few([view.joints[b].name for b in tree.bodies])} move"
-            f"{'s' if len(tree.bodies) == 1 else ''}; locked to what carries "
-            f"{'it' if len(bodies) == 1 else 'them'}: {names}. Therefore links of the tree are "
-            f"{1e3 * size:.2g} mm (mass-weighted rms) off their places in the robot"
-        )
-
-    @property
-    def range(self) -> dict[str, tuple[float, float]]:
-        """The ends between which the joints of linkages were moved."""
-        result = {}
-        for each in self.clusters:
-            links = dict(zip(each.cluster.bodies, each.cluster.geometry.links, strict=True))
-            for body in each.bodies:
-                if each.cluster.kind == "loops" and links[body].joint.nq == 1:
-                    at = each.positions[:, links[body].q]
-                    result[self.view.joints[body].name] = float(np.min(at)), float(np.max(at))
-        return result
-
-    def warn(self) -> None:
-        """Warn of a tree that will not do."""
-        if self.errors is not None and self.errors.acceleration.median > FAIR:
-            warn(RuntimeWarning(f"'{self.view.name}': {self.verdict}"))
-
-
-GOOD, FAIR = 0.03, 0.10  # errors of accelerations with which a tree will do, and with care
-FALL = 1e-3  # error of gravity below which a fit may be worse than the lumped tree
-
-
-def percent(error: float) -> str:
-    """A relative error in words."""
-    return f"{float(f'{100.0 * error:.2g}'):g} %" if math.isfinite(error) else "all bounds"
+    def following(self) -> Following | None:
+        """Which joints may follow others."""
+        if not self.followers:
+            return None
+        return Following() if self.tendons else Following(degree=1, drivers=1)
 
 
 USUAL = TreeOptions()
 
 
+@dataclass(frozen=True, eq=False)
+class Basis:
+    """What both trees of a robot have in common.
+
+    Attributes:
+        view: The robot with spins of rods locked; its selection of joints is the tree's.
+        spins: The spins that are locked.
+        parts: By cluster, the joints that move and follow, their range and what they displace.
+        tendons: Whether there are fixed tendons, see :class:`TreeOptions`.
+    """
+
+    view: Model
+    spins: tuple[Spin, ...]
+    parts: tuple[ClusterTree, ...]
+    tendons: bool
+
+    @classmethod
+    def of(cls, view: Model, spins: tuple[Spin, ...], parts: Sequence[ClusterTree],
+           tendons: bool) -> Basis:  # fmt: skip
+        """The basis of these parts of the tree."""
+        view = replace(view)
+        moving = frozenset(body for each in parts for body in each.bodies)
+        followers = [each for part in parts for each in part.followers]
+        view._derived[(select,)] = Selection.of(view, moving, followers)
+        return cls(view, spins, tuple(parts), tendons)
+
+    @property
+    def followers(self) -> tuple[Follower, ...]:
+        """The joints that follow others."""
+        return tuple(each for part in self.parts for each in part.followers)
+
+    @property
+    def joints(self) -> list[int]:
+        """The bodies of joints that move or follow."""
+        selection = select(self.view)
+        return sorted({*selection.moving, *selection.following})
+
+    @cached_property
+    def limits(self) -> Mapping[str, Limits]:
+        """The limits of the tree's joints, as motors and linkages give them there."""
+        opened = with_limits(self.view, approximate(self.view))
+        names = {self.view.joints[body].name for body in self.joints}
+        return {joint.name: joint.limits for joint in opened.joints if joint.name in names}
+
+    @cached_property
+    def description(self) -> Description:
+        """The tree with links as they are."""
+        view = self.view
+        tree = with_tendons(view) if self.tendons else approximate(view)
+        tree = _ended(view, self.parts, with_limits(view, with_reflected(view, tree)))
+        return with_motors_at_neutral(view, tree) if self.tendons else _mimicking(view, tree)
+
+    def on(self, tree: Model) -> TreeMap:
+        """A tree with its relation to the robot."""
+        return mapped(self.view, tree, "tendons", ())
+
+    @cached_property
+    def measures(self) -> tuple[Measure, Measure]:
+        """At states to fit to, and at others.
+
+        Raises LinAlgError where the joints, or the robot's inertia, are singular.
+        """
+        tree = self.on(_built(self.description))
+        moving = {self.view.joints[body].name for part in self.parts for body in part.bodies}
+        efforts = {name: self.limits[name].effort for name in moving if name in self.limits}
+        states = (exact_states(self.view, tree, self.parts, check=x) for x in (False, True))
+        first, second = (Measure.of(each, self.joints, efforts) for each in states)
+        return first, second
+
+
+@dataclass(frozen=True, eq=False)
+class OpenTree(Model):
+    """An open tree that stands for a robot; it is a model itself.
+
+    Attributes:
+        kind: "open": the robot is a tree; "exact": it moves as the robot does; "fitted": some of
+            its links have fitted inertias; "lumped": they have their own.
+        errors: Of each joint's acceleration the error, median and worst over the range, relative to
+            the joint's own motion there or, where that is less, to what its effort gives
+            (docs/approximate.md); empty where it could not be computed.
+        basis: What it has in common with the other tree of the robot.
+        lumped: The tree with links as they are; None if it is this one.
+    """
+
+    kind: Kind = field(kw_only=True, metadata={"program": False})
+    errors: Errors = field(kw_only=True, metadata={"program": False})
+    basis: Basis = field(kw_only=True, metadata={"program": False})
+    lumped: OpenTree | None = field(kw_only=True, default=None, metadata={"program": False})
+
+    @classmethod
+    def made(cls, model: Model, **more: Any) -> OpenTree:
+        """The open tree that is a model, with its notes."""
+        tree = cls(**{each.name: getattr(model, each.name) for each in fields(Model)}, **more)
+        return replace(tree, notes=tree._notes)
+
+    @cached_property
+    def armature(self) -> Mapping[str, float]:
+        """The armature of each joint [kg m², or kg where it slides], by name."""
+        names = set(self.basis.view.joint_names)
+        return {
+            joint.name: joint.armature
+            for joint in self.joints
+            if joint.name in names and (joint.nv == 1 or joint.type == "spherical")
+        }
+
+    @property
+    def limits(self) -> Mapping[str, Limits]:
+        """The limits of its joints, as motors and linkages give them there."""
+        return self.basis.limits
+
+    @property
+    def verdict(self) -> str:
+        """Whether it will do: up to 3 % of the worst joint's median, up to 10 % with care."""
+        view, left_out = self.basis.view, list[str]()
+        if self.basis.spins:
+            names = few([view.joints[each.body].name for each in self.basis.spins])
+            left_out.append(f"the spin of {names}")
+        left_out += [
+            f"'{view.joints[part.bodies[0]].name}' from {low:.3g} to {high:.3g}, next to a change "
+            "point"
+            for part in self.basis.parts
+            for low, high in part.change_points
+        ]
+        excused = f"; not counted: {', '.join(left_out)}" if left_out else ""
+        if self.kind == "open":
+            return "will do: the robot is a tree"
+        if not self.errors:
+            return "will do or not: its errors could not be computed"
+        name, error = worst_joint(self.errors)
+        if self.kind == "exact":
+            return f"will do: it moves exactly as the robot does{excused}"
+        words = "will do" if error.median <= GOOD else "with care"
+        if error.median > FAIR:
+            words = "will not do" + (", keep the loops" if view.loops else "")
+        return (
+            f"{words}: accelerations of '{name}' are off by {percent(error.median)} in the median "
+            f"over its range ({percent(error.worst)} at worst), all others by less{excused}"
+        )
+
+    @property
+    def said(self) -> str:
+        """The verdict as a sentence on the tree."""
+        words = self.verdict
+        return f"the tree {'will do ' if words.startswith('with') else ''}{words}"
+
+    @property
+    def _notes(self) -> tuple[str, ...]:
+        """What is locked, what follows, the range, and the verdict, a sentence each."""
+        basis = self.basis
+        if self.kind == "open":
+            return ()
+        joints = basis.view.joints
+        notes = [f"the spin of '{joints[each.body].name}' is locked" for each in basis.spins]
+        notes += [note for each in basis.parts if (note := _locked_words(basis.view, each))]
+        notes += _following_words(basis)
+        if self.range and self.kind != "exact":
+            ends = [f"{name} {low:.3g} to {high:.3g}" for name, (low, high) in self.range.items()]
+            notes.append(f"the tree is for the range {', '.join(ends)}")
+        if self.kind == "fitted":
+            notes.append("inertias are fitted to the robot's motion; they are not the links' own")
+        return (*notes, self.said)
+
+    @property
+    def range(self) -> dict[str, tuple[float, float]]:
+        """The ends between which the joints of linkages were moved."""
+        result = {}
+        for each in self.basis.parts:
+            links = dict(zip(each.cluster.bodies, each.cluster.geometry.links, strict=True))
+            for body in each.bodies:
+                if each.cluster.kind == "loops" and links[body].joint.nq == 1:
+                    at = each.positions[:, links[body].q]
+                    name = self.basis.view.joints[body].name
+                    result[name] = float(np.min(at)), float(np.max(at))
+        return result
+
+    def warn(self) -> None:
+        """Warn of a tree that will not do."""
+        if self.errors and worst_joint(self.errors)[1].median > FAIR:
+            warn(RuntimeWarning(f"'{self.basis.view.name}': {self.said}"))
+
+
+# ---- the tree of a robot -------------------------------------------------------------------------
+
+
 @cached_on_model
-def written_tree(model: Model, options: TreeOptions = USUAL) -> WrittenTree:
-    """The open tree of a robot, the best of the lumped, the exact and the fitted one."""
+def written_tree(model: Model, options: TreeOptions = USUAL) -> OpenTree:
+    """The open tree of a robot: exact if it can be, else fitted, else with links as they are."""
+    if options.fit == "lumped":
+        robot, spins, parts = _parts(model, replace(options, fit="range"))
+        if not any(each.bent for each in parts):
+            basis = Basis.of(robot, spins, parts, options.tendons)
+            return _links_as_they_are(basis)
+        tree = written_tree(model, replace(options, fit="range"))
+        return tree.lumped or tree
+    robot, spins, parts = _parts(model, options)
+    tree = _best(Basis.of(robot, spins, parts, options.tendons))
+    for size in sorted({round(each.displacement, 4) for each in parts if each.bent}, reverse=True):
+        if not tree.errors or worst_joint(tree.errors)[1].median <= FAIR:
+            break  # what displaces most follows first; a left and a right leg at once
+        bent = tuple(
+            each.with_followers or each
+            if each.bent and round(each.displacement, 4) == size
+            else each
+            for each in parts
+        )
+        other = _best(Basis.of(robot, spins, bent, options.tendons))
+        if other.errors and _usual(other) < _usual(tree):
+            tree, parts = other, bent
+    return tree
+
+
+@cached_on_model
+def _parts(
+    model: Model, options: TreeOptions
+) -> tuple[Model, tuple[Spin, ...], tuple[ClusterTree, ...]]:
+    """The robot with locked spins, these, and its clusters' parts of the tree."""
     spins = find_spins(model)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DescriptionWarning)
         robot = build(locked(model.description, model, spins)) if spins else model
-    clusters = tuple(tree_joints(robot, options.joints, 4 if options.tendons else 1))
-    view = replace(robot)
-    moving = frozenset(body for each in clusters for body in each.bodies)
-    view._derived[(select,)] = Selection.of(view, moving)
-    lumped = _built(_lumped(view, options.tendons))
-    written = WrittenTree(lumped, view, spins, clusters, (), "lumped", None, None)
-    if all(cluster.kind == "joint" for cluster in view.clusters):
-        return replace(written, kind="open")
+    parts = tree_joints(robot, options.joints, options.following)
+    straight = (each.with_followers if each.cluster.kind == "couplings" else None for each in parts)
+    parts = [x or each for x, each in zip(straight, parts, strict=True)]
+    if any(each.cluster.kind == "loops" and each.followers for each in parts):
+        alone = [
+            each.without if each.cluster.kind == "loops" and each.without else each
+            for each in parts
+        ]
+        if _links_as_they_are(Basis.of(robot, spins, alone, options.tendons)).kind == "exact":
+            parts = alone  # as of one parallelogram: its coupler is a point of the crank's end
+    return robot, spins, tuple(parts)
+
+
+def _links_as_they_are(basis: Basis) -> OpenTree:
+    """The lumped tree with its errors."""
+    model = _built(basis.description)
+    if all(cluster.kind == "joint" for cluster in basis.view.clusters):
+        errors = dict.fromkeys((basis.view.joints[body].name for body in basis.joints), NO_ERROR)
+        return OpenTree.made(model, kind="open", errors=errors, basis=basis)
     try:
-        at = mapped(view, lumped, "tendons", ())
-        fits, others = (exact_states(view, at, clusters, check=x) for x in (False, True))
-        errors = tree_errors(lumped, others.on(at))
+        errors = basis.measures[1].errors(basis.on(model))
     except np.linalg.LinAlgError:
-        return _noted(written)
-    written = replace(written, errors=errors, lumped=errors)
-    if errors.acceleration.worst < SAME:
-        return _noted(replace(written, kind="exact"))
-    if options.fit == "lumped":
-        return _noted(written)
-    values, exist = relumped(view, lumped)
-    if exist:
-        tree = with_parameters(lumped, values)
-        errors = tree_errors(tree, others.on(at))
-        if errors.acceleration.worst < SAME:
-            return _noted(replace(written, model=tree, kind="exact", errors=errors))
-    description = _lumped(view, options.tendons, rotors=True)
-    best = _better(written, _fitted(written, description, fits, others))
-    trees = tuple(each.with_followers or each for each in clusters)
-    followers = tuple(each for cluster in trees for each in cluster.followers)
-    loops = all(view.clusters[view.nodes[f.body].cluster].kind == "loops" for f in followers)
-    will_do = best.errors is not None and best.errors.acceleration.median <= FAIR
-    if not (followers and options.followers) or (loops and will_do):
-        return _noted(best)
-    fits, others = (exact_states(view, at, trees, check=x) for x in (False, True))
-    written = replace(written, clusters=trees, followers=followers,
-                      lumped=tree_errors(lumped, others.on(at)))  # fmt: skip
-    description = _following(view, description, trees, options.tendons)
-    follow = _fitted(written, description, fits, others)
-    if follow and not loops:
-        return _noted(follow)
-    return _noted(_better(best, follow))
+        return OpenTree.made(model, kind="lumped", errors={}, basis=basis)
+    kind = "exact" if _exact(errors) else "lumped"
+    return OpenTree.made(model, kind=kind, errors=errors, basis=basis)
 
 
-def _tendons(model: Model) -> TreeMap:
-    """The tree of the method "tendons": the written one, in the freedoms of the robot."""
-    written = written_tree(model)
-    if written.model.nv != model.nv:
-        locked = few([model.joints[spin.body].name for spin in written.spins])
-        raise ValueError(
-            f"the spins of {locked} are freedoms of '{model.name}' that no whole joints of it "
-            "have, so no open tree stands for them; use an exact method, or "
-            + argument("spins", "locked")
-        )
-    return mapped(model, written.model, "tendons", select(written.view).dropped)
+NO_ERROR = Error(0.0, 0.0)
 
 
-def _correction(model: Model) -> TreeMap:
-    """The tree that :func:`robomodel.correction_force` is for, where none is given."""
-    return mapped(model, written_tree(model).model, "tendons", ())
+def _usual(tree: OpenTree) -> float:
+    """The geometric mean of the errors of joints that move."""
+    joints, parts = tree.basis.view.joints, tree.basis.parts
+    errors = [tree.errors[joints[body].name].median for part in parts for body in part.bodies]
+    return float(np.exp(np.mean(np.log(np.maximum(errors, FLOOR)))))
 
 
-TREES.update(tendons=_tendons, correction=_correction)
+def _exact(errors: Errors) -> bool:
+    return worst_joint(errors)[1].median < SAME
 
 
-def _fitted(
-    written: WrittenTree, description: Description, fits: ExactStates, others: ExactStates
-) -> WrittenTree | None:
-    """The described tree with fitted inertias; None where the fit is singular."""
-    view, tree = written.view, _built(description)
-    at = mapped(view, tree, "tendons", ())
+def _best(basis: Basis) -> OpenTree:
+    """The exact tree of a robot, else the fitted one if it is better than the lumped one."""
+    lumped = _links_as_they_are(basis)
+    if lumped.kind != "lumped" or not lumped.errors:
+        return lumped
+    unseen, view = basis.measures[1], basis.view
+    geared = relumped(view, lumped, existing=True)
+    model = with_parameters(lumped, geared.values)
+    errors = unseen.errors(basis.on(model))
+    if _exact(errors):
+        return OpenTree.made(model, kind="exact", errors=errors, basis=basis, lumped=lumped)
+    bodies, joints = _loose(basis, lumped, geared)
+    start = relumped(view, lumped, existing=False).values
     try:
-        start = relumped(view, tree)[0]
-        tree = fitted(tree, fits.on(at), start, {body.name for body in view.bodies})
-        errors = tree_errors(tree, others.on(at))
+        problem = Problem.of(basis.on(model), basis.measures[0], start, bodies, joints)
+        found = None
+        if problem.free.any():
+            found = best(
+                basis.on(lumped), lumped.errors, problem, lambda each: unseen.errors(basis.on(each))
+            )
     except np.linalg.LinAlgError:
-        return None
-    return replace(written, model=tree, kind="fitted", errors=errors)
+        found = None
+    if found is None:
+        return lumped
+    model, errors = found
+    return OpenTree.made(model, kind="fitted", errors=errors, basis=basis, lumped=lumped)
 
 
-def polynomial_ends(
-    view: Model, trees: Sequence[ClusterTree], follower: Follower
-) -> tuple[float, float] | None:
-    """The positions of its driver between which a follower's polynomial holds; None: all."""
-    if follower.error <= SAME:
-        return None
-    tree = next(each for each in trees if follower.driver in each.bodies)
-    link = tree.cluster.geometry.links[tree.cluster.bodies.index(follower.driver)]
-    at = tree.positions[:, link.q]
-    return float(np.min(at)), float(np.max(at))
+def _loose(basis: Basis, tree: Model, geared: Relumped) -> tuple[set[str], set[str]]:
+    """The names of bodies, and of joints, whose inertias and armatures are to be fitted.
 
-
-def _better(one: WrittenTree, other: WrittenTree | None) -> WrittenTree:
-    """``other``, unless its accelerations or gravity are worse than the lumped tree's."""
-    if other is None or one.errors is None or other.errors is None or other.lumped is None:
-        return one
-    most = min(one.errors.acceleration.median, other.lumped.acceleration.median)
-    falls = other.errors.gravity.median <= max(other.lumped.gravity.median, FALL)
-    return other if falls and other.errors.acceleration.median <= most else one
+    They are those of clusters that are not exact, and of what carries these.
+    """
+    view, selection = basis.view, select(basis.view)
+    kept = {*selection.moving, *selection.following}
+    on_world = {body for body, parent in enumerate(view.parents) if parent == WORLD}
+    kept_by = {each.name for inertia in joint_inertias(view) for each in inertia.tendons}
+    shared = {
+        body
+        for inertia in joint_inertias(view)
+        for name, _, ratios in inertia.rotors
+        for body in range(len(view.nodes))
+        if view.nodes[body].name == name
+        and np.count_nonzero(ratios) > 1
+        and not (basis.tendons and name in kept_by)
+    }
+    bodies, joints = set[int](), set[str]()
+    for part in basis.parts:
+        locked_bodies = set(part.cluster.bodies) - kept
+        still = ({b for b in locked_bodies if view.nodes[b].axisymmetric} & on_world) - shared
+        if part.cluster.kind == "joint" or (
+            part.constant and locked_bodies <= {*geared.placed, *(still if part.geared else ())}
+        ):
+            continue
+        for body in part.cluster.bodies:
+            carriers = [b for b in (body, *path(view.parents, body)) if b in kept]
+            bodies.update(carriers[:2])
+        names = {view.joints[b].name for b in part.cluster.bodies if b in kept}
+        joints |= names
+        for each in tree.couplings:
+            (first, _), *others = each.terms
+            if first not in view.joint_names and names & {name for name, _ in others}:
+                joints.add(first)
+    return {view.nodes[b].name for b in bodies}, joints
 
 
 def _built(description: Description) -> Model:
@@ -356,50 +472,77 @@ def _built(description: Description) -> Model:
         return build(description)
 
 
-def _noted(written: WrittenTree) -> WrittenTree:
-    return replace(written, model=replace(written.model, notes=written.notes))
+def _ended(view: Model, parts: Sequence[ClusterTree], tree: Description) -> Description:
+    """The tree with the ends, for limits, between which polynomials of followers hold."""
+    joints = {joint.name: joint for joint in tree.joints}
+    for part in parts:
+        for each in part.followers:
+            if (ends := part.ends(each)) is not None:
+                name = view.joints[each.drivers[0]].name
+                limits = joints[name].limits
+                low, high = max(limits.lower, ends[0]), min(limits.upper, ends[1])
+                joints[name] = ending(joints[name], replace(limits, lower=low, upper=high))
+    return replace(tree, joints=tuple(joints.values()))
 
 
-def _lumped(view: Model, tendons: bool, *, rotors: bool = False) -> Description:
-    """The lumped tree, with inertia between joints and actuators for MJCF."""
-    if tendons:
-        tree = with_tendons(view, rotors=rotors)
-        return _with_motors_at_neutral(view, with_limits(view, with_reflected(view, tree)))
-    return with_limits(view, with_reflected(view, approximate(view)))
+def _mimicking(view: Model, tree: Description) -> Description:
+    """The tree with followers as URDF's mimics."""
+    joints = {joint.name: joint for joint in tree.joints}
+    followers = select(view).followers
+    ties = {each.coupling(view).name for each in followers}
+    for each in followers:
+        name, driver = view.joints[each.body].name, view.joints[each.drivers[0]].name
+        constant, slope = each.coefficients
+        mimic = Mimic(driver, slope, constant)
+        joints[name] = replace(joints[name], mimic=mimic, independent=None)
+    couplings = tuple(each for each in tree.couplings if each.name not in ties)
+    return replace(tree, joints=tuple(joints.values()), couplings=couplings)
 
 
-def _following(
-    view: Model, description: Description, trees: Sequence[ClusterTree], tendons: bool
-) -> Description:
-    """The tree with joints that follow others by polynomials, or as URDF's mimics do.
+# ---- words ---------------------------------------------------------------------------------------
 
-    What they follow has the limits between which the polynomials hold.
-    """
-    joints = {joint.name: joint for joint in description.joints}
-    filed = {joint.name: joint for joint in view.description.joints}
-    at = view.joint_positions(view.neutral())
-    couplings = list(description.couplings)
-    for each in (follower for tree in trees for follower in tree.followers):
-        name, driver = view.joints[each.body].name, view.joints[each.driver].name
-        if (ends := polynomial_ends(view, trees, each)) is not None:
-            limits = joints[driver].limits
-            low, high = max(limits.lower, ends[0]), min(limits.upper, ends[1])
-            joints[driver] = _ending(joints[driver], replace(limits, lower=low, upper=high))
-        free = replace(
-            filed[name], mimic=None, independent=False, armature=0.0, initial=float(at[name]),
-            damping=0.0, friction=0.0, stiffness=0.0, deadband=0.0, motor=None, rotor=None,
-        )  # fmt: skip
-        if not tendons:
-            slope = each.coefficients[1] if len(each.coefficients) > 1 else 0.0
-            mimic = Mimic(driver, slope, each.coefficients[0])
-            free = replace(free, mimic=mimic, independent=None)
-        else:
-            coupling = PolynomialCoupling(
-                f"{name}_follows_{driver}", name, driver, each.coefficients
+
+def _locked_words(view: Model, part: ClusterTree) -> str:
+    """Which bodies of a cluster are locked, and how far this displaces links, in words."""
+    moving = {*part.bodies, *(each.body for each in part.followers)}
+    turning = rotors(view, part.cluster)
+    bodies = [b for b in part.cluster.bodies if b not in moving and b not in turning]
+    if not bodies:
+        return ""
+    names, (link, far, turn) = few([view.nodes[b].name for b in bodies]), part.farthest
+    return (
+        f"{few([view.joints[b].name for b in part.bodies])} move"
+        f"{'s' if len(part.bodies) == 1 else ''}; locked to what carries "
+        f"{'it' if len(bodies) == 1 else 'them'}: {names}. Therefore links of the tree are "
+        f"{1e3 * part.displacement:.2g} mm (mass-weighted rms) off their places in the robot, "
+        f"'{link}' by up to {1e3 * far:.2g} mm and {turn:.2g} rad"
+    )
+
+
+def _following_words(basis: Basis) -> list[str]:
+    """What follows what, in words."""
+    joints, words = basis.view.joints, list[str]()
+    exact: dict[tuple[int, ...], list[str]] = {}
+    for part in basis.parts:
+        for each in part.followers:
+            if each.exact:
+                exact.setdefault(each.drivers, []).append(joints[each.body].name)
+                continue
+            driver, units = joints[each.drivers[0]], joints[each.body].units.position
+            kind = "by a line" if each.linear else "by a polynomial"
+            low, high = part.ends(each) or (-np.inf, np.inf)
+            words.append(
+                f"'{joints[each.body].name}' follows '{driver.name}' {kind}, within "
+                f"{1e3 * each.error:.2g} m{units} from {low:.3g} to {high:.3g} "
+                f"{driver.units.position}, its limits"
             )
-            couplings.append(coupling)
-        joints[name] = free
-    return replace(description, joints=tuple(joints.values()), couplings=tuple(couplings))
+    for drivers, names in exact.items():
+        many = "" if len(names) > 1 else "s"
+        words.append(f"{few(names)} follow{many} {few([joints[b].name for b in drivers])} exactly")
+    return words
+
+
+# ---- for writers and methods ---------------------------------------------------------------------
 
 
 def open_tree_description(model: Model, options: TreeOptions) -> Description:
@@ -408,19 +551,19 @@ def open_tree_description(model: Model, options: TreeOptions) -> Description:
     Without tendons, joints keep the effort limits that motors give them, and inertia between joints
     is left out with a warning.
     """
-    written = written_tree(model, options)
-    written.warn()
+    tree = written_tree(model, options)
+    tree.warn()
     if not options.tendons:
-        _warn_of_tendons(written.view)
-    return written.model.description
+        _warn_of_tendons(tree.basis.view)
+    return tree.description
 
 
 def tree_notes(model: Model, options: TreeOptions) -> tuple[str, ...]:
     """Notes on its tree for the head of a written file; none for a robot that is a tree."""
-    written = written_tree(model, options)
-    if written.kind == "open":
+    tree = written_tree(model, options)
+    if tree.kind == "open":
         return ()
-    return (f"An open tree that stands for '{model.name}'.", *written.notes)
+    return (f"An open tree that stands for '{model.name}'.", *tree.notes)
 
 
 def inertia_between_joints(model: Model) -> dict[tuple[str, str], float]:
@@ -430,7 +573,8 @@ def inertia_between_joints(model: Model) -> dict[tuple[str, str], float]:
     between: dict[tuple[str, str], float] = defaultdict(float)
     largest = 0.0
     for each in tree.couplings:
-        assert isinstance(each, JointCoupling)
+        if not isinstance(each, JointCoupling) or each.terms[0][0] in model.joint_names:
+            continue  # a follower
         (rotor, _), *terms = each.terms
         for (one, k), (other, m) in combinations(terms, 2):
             between[one, other] += k * m * armature[rotor]
@@ -451,321 +595,22 @@ def _warn_of_tendons(model: Model) -> None:
         )
 
 
-# --- springs, dampers and friction ---------------------------------------------------------------
-
-# The tree locks the dependent joints of every cluster, rotors too. What acts there, a coordinate x
-# with its row J at the neutral configuration, is linear in the joints that move: damping d JᵀJ,
-# friction at most f |J|, and a spring about the position at which x is at rest. For gears that is
-# exact; for linkages it is right near neutral, as armature is.
-
-
-def with_reflected(model: Model, opened: Description) -> Description:
-    """The open tree of a model with the passive forces of its locked joints and cut loops.
-
-    A coordinate that one joint moves becomes that joint's damping, friction and spring; one that
-    several move, a spring over them. One that a ball, planar or floating joint moves is left out
-    with a warning: no format expresses it.
-    """
-    moving, names, independent_rates = _moving_joints(model)
-    neutral = [float(x) for x in model.neutral()]
-    spanning = model.spanning_positions(neutral)
-    positions = {
-        model.joints[body].name: float(spanning[model.nodes[body].q])
-        for body in moving
-        if model.joints[body].type in ONE_DOF
-    }
-    joints = {joint.name: joint for joint in opened.joints}
-    springs = {spring.name: spring for spring in opened.springs if _remains(model, spring, moving)}
-    sources = {joint.name: joint.source for joint in model.description.joints}
-    sources |= {each.name: each.source for each in (*model.description.loops,
-                                                    *model.description.springs)}  # fmt: skip
-    kinds = {spring.name: spring for spring in model.springs}
-    for element in elements(Configuration(model, neutral)):
-        if element.name in springs or (element.name in names and element.name not in kinds):
-            continue
-        row = np.zeros(model.nv)
-        row[list(element.row)] = [float(x) for x in element.row.values()]
-        terms = _terms(row @ independent_rates, names)
-        if not terms:
-            continue
-        if not terms.keys() <= positions.keys():
-            warn_at(
-                "its spring, damping and friction are not in the open tree: they act on a joint of "
-                "several freedoms, which no format can express",
-                sources[element.name],
-                strict=False,
-            )
-            continue
-        sprung = joints[next(iter(terms))] if len(terms) == 1 else None
-        shared = sprung is None or (sprung.stiffness and element.stiffness)
-        if shared and (element.deadband or (sprung and sprung.deadband)):
-            warn_at(
-                "the play of its spring is not in the open tree: it acts on several joints, or "
-                "beside another spring of one, which no format can express",
-                sources[element.name],
-                strict=False,
-            )
-        if sprung:
-            (ratio,) = terms.values()
-            joints[sprung.name] = _folded(sprung, element, positions[sprung.name], ratio)
-        else:
-            name = element.name
-            while name in springs or name in kinds:
-                name += "_"
-            springs[name] = _linear(name, element, terms, positions, sources[element.name])
-    return replace(opened, joints=tuple(joints.values()), springs=tuple(springs.values()))
-
-
-def _moving_joints(model: Model) -> tuple[list[int], list[str], Array]:
-    """The bodies whose joints move in the open tree, and each velocity's joint by name.
-
-    Third, the independent velocities (nv, nv) for unit velocities of these joints at neutral.
-    """
-    moving = sorted(select(model).moving)
-    names = [model.joints[body].name for body in moving for _ in model.nodes[body].freedoms]
-    rows = [v for body in moving for v in model.nodes[body].freedoms]
-    rates = model.constraint_jacobian(model.neutral())[rows]
-    return moving, names, np.asarray(np.linalg.inv(rates))
-
-
-def _terms(row: Array, names: Sequence[str]) -> dict[str, float]:
-    """The entries of a row over the joints that move, by joint; without those that are rounding."""
-    used = np.abs(row) > NOTHING * np.abs(row).max(initial=0.0)
-    return {name: float(x) for name, x, on in zip(names, row, used, strict=True) if on}
-
-
-def _remains(model: Model, spring: Spring | JointSpring, moving: list[int]) -> bool:
-    """Whether a spring acts in the open tree as it does in the robot."""
-    if isinstance(spring, JointSpring):
-        return True  # over joints that move, or it is none of the open tree's
-    bodies = {link: n for n, body in enumerate(model.bodies) for link in body.links}
-    ends = (bodies.get(end.link, WORLD) for end in (spring.predecessor, spring.successor))
-    one, other = (set(path(model.parents, body)) for body in ends)
-    return one ^ other <= set(moving)
-
-
-def _folded(joint: Joint, element: Element, at: float, ratio: float) -> Joint:
-    """The joint with an element added, whose coordinate moves with it by this ratio."""
-    element_stiffness = element.stiffness * ratio * ratio
-    stiffness = joint.stiffness + element_stiffness
-    reference, play = joint.reference, joint.deadband
-    if element_stiffness:
-        element_reference = at - (float(element.x) - element.reference) / ratio
-        moment = joint.stiffness * joint.reference + element_stiffness * element_reference
-        reference = moment / stiffness
-        play = 0.0 if joint.stiffness else element.deadband / abs(ratio)
-    return replace(
-        joint,
-        damping=joint.damping + element.damping * ratio * ratio,
-        friction=joint.friction + element.friction * abs(ratio),
-        stiffness=stiffness,
-        reference=reference,
-        deadband=play,
-    )
-
-
-def _linear(
-    name: str,
-    element: Element,
-    terms: Mapping[str, float],
-    positions: Mapping[str, float],
-    source: Source,
-) -> JointSpring:
-    """An element as a spring over several joints."""
-    reference = 0.0
-    if element.stiffness:
-        at_neutral = sum(ratio * positions[joint] for joint, ratio in terms.items())
-        reference = at_neutral - (float(element.x) - element.reference)
-    return JointSpring(
-        name, tuple(terms.items()), element.stiffness, reference, element.damping,
-        element.friction, source=source,
-    )  # fmt: skip
-
-
-# --- actuators ------------------------------------------------------------------------------------
-
-
-def with_actuators(model: Model, description: Description) -> Description:
-    """The description with a transmission for each actuator of the model, with its limits.
-
-    Transmissions of the file stay, if it has any. Otherwise an actuator acts where its force does:
-    at the rotor's joint if there is a rotor, else at the joint that it drives. Actuators without
-    effort are left out.
-    """
-    actuators = {each.name: each for each in model.actuators}
-    if any(each.actuators for each in description.transmissions):
-        return replace(
-            description,
-            transmissions=tuple(
-                replace(each, actuators=tuple(_limited_end(each, end, actuators)
-                                              for end in each.actuators))
-                for each in description.transmissions
-            ),
-        )  # fmt: skip
-    names = {joint.name for joint in description.joints}
-    motors = {joint.name: joint.motor for joint in description.joints if joint.motor}
-    added = []
-    for each in model.actuators:
-        if each.joint in names and each.effort_limit > 0.0:
-            motor = motors.get(each.name, Motor())
-            effort, velocity = each.effort_limit, each.velocity_limit
-            motor = replace(motor, effort=effort, velocity=velocity)
-            ends = (TransmittedJoint(each.joint),), (ActuatorEnd(each.name, motor=motor),)
-            added.append(Transmission(each.name, SIMPLE, *ends))
-    return replace(description, transmissions=(*description.transmissions, *added))
-
-
-def _limited_end(
-    transmission: Transmission, end: ActuatorEnd, actuators: Mapping[str, Actuator]
-) -> ActuatorEnd:
-    """An actuator with the limits that joints behind it give it where the file gives none."""
-    first = transmission.joints[0].name if transmission.joints else ""
-    if (actuator := actuators.get(end.name or first)) is None:
-        return end
-    effort, velocity = actuator.effort_limit, actuator.velocity_limit
-    motor = replace(end.motor or _motor(actuator), effort=effort, velocity=velocity)
-    return end if motor == Motor() else replace(end, motor=motor)
-
-
-def _with_motors_at_neutral(model: Model, tree: Description) -> Description:
-    """The open tree with the model's actuators on the joints that move, by ratios at neutral."""
-    _, names, independent_rates = _moving_joints(model)
-    rates = model.constraint_jacobian(model.neutral()) @ independent_rates
-    scalar = {joint.name for joint in tree.joints if joint.type in ONE_DOF}
-    drives: dict[str, list[int]] = {}  # for each joint, the numbers of joints its actuators move
-    added = []
-    for each in model.actuators:
-        terms = _terms(sum((k * rates[v] for v, k in each.rows), np.zeros(model.nv)), names)
-        if not terms or not terms.keys() <= scalar:
-            warn_at(
-                f"the actuator '{each.name}' is not in the open tree: it "
-                + ("drives a joint of several freedoms" if terms else "moves none of its joints"),
-                model.description.source,
-                strict=False,
-            )
-            continue
-        ends = tuple(TransmittedJoint(name, reduction=ratio) for name, ratio in terms.items())
-        for name in terms:
-            drives.setdefault(name, []).append(len(terms))
-        if each.effort_limit > 0.0:
-            motor = ActuatorEnd(each.name, motor=_motor(each))
-            added.append(Transmission(each.name, "motor", ends, (motor,)))
-    added += _motors_of_joints(model, tree, drives)
-    file_efforts = {joint.name: joint.limits.effort for joint in model.description.joints}
-    joints = tuple(
-        replace(
-            joint,
-            motor=None,
-            limits=joint.limits
-            if drives[joint.name] == [1]
-            else replace(joint.limits, effort=file_efforts[joint.name]),
+def _tendons(model: Model) -> TreeMap:
+    """The tree of the method "tendons": the written one, in the freedoms of the robot."""
+    tree = written_tree(model)
+    if tree.nv != model.nv:
+        names = few([model.joints[spin.body].name for spin in tree.basis.spins])
+        raise ValueError(
+            f"the spins of {names} are freedoms of '{model.name}' that no whole joints of it "
+            "have, so no open tree stands for them; use an exact method, or "
+            + argument("spins", "locked")
         )
-        if joint.name in drives
-        else joint
-        for joint in tree.joints
-    )
-    return replace(tree, joints=joints, transmissions=tuple(added))
+    return mapped(model, tree, "tendons", select(tree.basis.view).dropped)
 
 
-def _motors_of_joints(
-    model: Model, tree: Description, driven: Collection[str]
-) -> Iterator[Transmission]:
-    """A motor for each joint with an effort limit that no actuator of the model drives."""
-    for each in model.description.transmissions:
-        if each.actuators and each.joints and not any(actuator_terms(each)):
-            warn_at(
-                f"a transmission of the type '{each.type}' is not written; each of its joints with "
-                "a limit of its effort has a motor of its own",
-                each.source,
-                strict=False,
-            )
-    for joint in tree.joints:
-        effort = joint.limits.effort
-        if joint.type in ONE_DOF and joint.name not in driven and 0.0 < effort < math.inf:
-            ends = (TransmittedJoint(joint.name),), (ActuatorEnd(joint.name),)
-            yield Transmission(joint.name, "motor", *ends)
+def _correction(model: Model) -> TreeMap:
+    """The tree that :func:`robomodel.correction_force` is for, where none is given."""
+    return mapped(model, written_tree(model), "tendons", ())
 
 
-def _motor(actuator: Actuator) -> Motor:
-    return Motor(
-        effort=actuator.effort_limit,
-        velocity=actuator.velocity_limit,
-        stall_torque=actuator.stall_torque,
-        no_load_speed=actuator.no_load_speed,
-        torque_constant=actuator.torque_constant,
-        resistance=actuator.resistance,
-    )
-
-
-# --- limits of open trees -------------------------------------------------------------------------
-
-
-def with_limits(model: Model, tree: Description) -> Description:
-    """The open tree with the limits that joints have behind rotors, gears and linkages.
-
-    Effort and velocity limits are what motors give everywhere in the range, which ends at limits
-    and dead points of the linkage. Tighter limits of the file stay. A motor's own numbers go with
-    its rotor; a torque-speed curve behind a constant ratio is converted to the joint.
-    """
-    if not any(joint.motor for joint in tree.joints) and not _limits_anything(model):
-        looped = {name for cluster in model.clusters if cluster.varies for name in cluster.joints}
-        joints = [
-            _reaching(model, joint) if joint.name in looped and joint.type in ONE_DOF else joint
-            for joint in tree.joints
-        ]
-        return replace(tree, joints=tuple(joints))
-    bodies = {model.joints[body].name: body for body in carrying(model)}
-    joints = [
-        _limited(model, joint, joint_envelope(model, bodies[joint.name]))
-        if joint.name in bodies and joint.type in ONE_DOF
-        else joint
-        for joint in tree.joints
-    ]
-    return replace(tree, joints=tuple(joints))
-
-
-def _limits_anything(model: Model) -> bool:
-    """Whether any motor or position has a limit: else dead points alone end ranges."""
-    ends = [x for joint in model.joints for x in (joint.lower, joint.upper)]
-    for each in model.actuators:
-        ends += [each.effort_limit, each.velocity_limit]
-        ends += [x for x in (each.stall_torque, each.no_load_speed) if x is not None]
-    return any(map(math.isfinite, ends))
-
-
-def _limited(model: Model, joint: Joint, envelope: JointEnvelope) -> Joint:
-    kind_of_cluster = next(c.kind for c in model.clusters if c.name == envelope.cluster)
-    motor = joint.motor if kind_of_cluster == "joint" else _motor_at_joint(model, envelope)
-    return _ending(replace(joint, motor=motor), envelope.limits)
-
-
-def _reaching(model: Model, joint: Joint) -> Joint:
-    """A joint with the limits of its range."""
-    reach = joint_range(model, joint.name)
-    return _ending(joint, replace(joint.limits, lower=reach.lower, upper=reach.upper))
-
-
-def _ending(joint: Joint, limits: Limits) -> Joint:
-    """A joint with limits; a continuous joint bounded on one side only stays unbounded."""
-    bounded = math.isfinite(limits.lower) and math.isfinite(limits.upper)
-    kind = "revolute" if joint.type == "continuous" and bounded else joint.type
-    if kind == "continuous":
-        limits = replace(limits, lower=joint.limits.lower, upper=joint.limits.upper)
-    return replace(joint, type=kind, limits=limits)
-
-
-def _motor_at_joint(model: Model, envelope: JointEnvelope) -> Motor | None:
-    """The torque-speed curve of a joint's motor, at the joint; None if several motors drive it."""
-    actuators = [each for each in model.actuators if each.name in envelope.actuators]
-    if len(actuators) != 1 or not envelope.constant or not math.isfinite(envelope.effort):
-        return None
-    (actuator,) = actuators
-    if actuator.stall_torque is None or actuator.no_load_speed is None:
-        return None
-    ratio = envelope.effort / min(actuator.effort_limit, actuator.stall_torque)
-    return Motor(
-        effort=actuator.effort_limit * ratio,
-        velocity=actuator.velocity_limit / ratio,
-        stall_torque=actuator.stall_torque * ratio,
-        no_load_speed=actuator.no_load_speed / ratio,
-    )
+TREES.update(tendons=_tendons, correction=_correction)

@@ -1,41 +1,35 @@
 """The joints of an open tree: those that carry the limb, and those that follow them.
 
-Which joints move is the choice of :mod:`robomodel.reach.limb`. A locked joint may follow one of
-them by a polynomial. docs/approximate.md gives the reasons.
+Which joints move is the choice of :mod:`robomodel.reach.limb`. Joints whose ratios to these are
+constant follow them, and a locked joint may follow one by a polynomial. docs/approximate.md gives
+the reasons.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from robomodel.arrays import Array, Mask
+from robomodel.dynamics.lumped import Follower, geared_followers
 from robomodel.errors import UnknownNameError, check_names
+from robomodel.mechanism.constraints import LinearConstraint
 from robomodel.model.elements import Cluster
 from robomodel.model.model import Model
-from robomodel.reach.limb import LEVER, SEED, Choice, Displacements, chosen
+from robomodel.reach.limb import FREE, LEVER, PAYLOAD, SEED, Choice, Displacements, chosen
+from robomodel.reach.reachable import Reachable, reachable
+from robomodel.scalars import stack, unstack
 from robomodel.tolerances import SAME, WITHIN
 
-GOOD = 0.4  # of the singular value at neutral: the range of the tree ends there
+DRAWN = (600, 400)  # configurations on the sheet of the joints: for a fit, and for its errors
 LEAST_DISPLACED = 1e-3  # m, of displacement, below which nothing needs to follow
 WORTH = 0.67  # of the displacement may be left with one that follows
+CHANGE, NEAR = 0.5, 0.7  # of the least singular value beside: at, and next to, a change point
 OFF = 0.05  # of a follower's rates, rms: inertia goes with their square, and 10 % are worth having
-NEARER, NEAREST = 0.05, 0.8  # steps of that end, and how near to neutral, as GOOD is
-
-
-@dataclass(frozen=True, slots=True)
-class Follower:
-    """A locked joint that follows one of the tree's: q = Σ coefficients[i] · q(driver)ⁱ.
-
-    ``error`` [rad or m] is the largest over the range.
-    """
-
-    body: int
-    driver: int
-    coefficients: tuple[float, ...]
-    error: float
+NEARER, NEAREST = 0.9, 0.2  # steps of the range of what is followed, and the least share of it
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,9 +44,13 @@ class ClusterTree:
         others: More of them, drawn independently.
         displacement: Error of position of the links and what they carry [m], root mean square by
             mass.
-        farthest: The link with the largest error, and that [m].
-        followers: Locked joints that follow.
-        with_followers: The same tree with followers, if they help, in the range in which their
+        farthest: The link with the largest error, that [m], and its largest turn [rad].
+        followers: Joints that follow.
+        constant: Whether all that is not locked as a rotor moves, or follows exactly.
+        change_points: Of a joint that moves alone the positions that are next to a change point;
+            there are no ``positions`` there but neutral.
+        without: The same tree without its followers.
+        with_followers: The same tree with more followers, if they help, in the range in which their
             polynomials hold.
     """
 
@@ -61,44 +59,141 @@ class ClusterTree:
     positions: Array
     others: Array
     displacement: float = 0.0
-    farthest: tuple[str, float] = ("", 0.0)
+    farthest: tuple[str, float, float] = ("", 0.0, 0.0)
     followers: tuple[Follower, ...] = ()
+    constant: bool = False
+    change_points: tuple[tuple[float, float], ...] = ()
+    without: ClusterTree | None = None
     with_followers: ClusterTree | None = None
 
+    @property
+    def bent(self) -> bool:
+        """Whether joints of a linkage can follow by polynomials."""
+        return self.cluster.kind == "loops" and self.with_followers is not None
 
-def tree_joints(model: Model, joints: Sequence[str] = (), degree: int = 4) -> list[ClusterTree]:
+    @property
+    def geared(self) -> bool:
+        """Whether constant ratios are all that ties its joints."""
+        return isinstance(self.cluster.constraint, LinearConstraint)
+
+    def ends(self, follower: Follower) -> tuple[float, float] | None:
+        """The positions of its driver between which a polynomial is right; None: wherever it is."""
+        if follower.exact:
+            return None
+        link = self.cluster.geometry.links[self.cluster.bodies.index(follower.drivers[0])]
+        at = self.positions[:, link.q]
+        return float(np.min(at)), float(np.max(at))
+
+
+@dataclass(frozen=True, slots=True)
+class Following:
+    """Which joints may follow: polynomials of one driver to a degree; drivers of linear ones."""
+
+    degree: int = 4
+    drivers: int = 6
+
+    def allows(self, each: Follower) -> bool:
+        """Whether it is such a follower."""
+        if len(each.drivers) > 1:
+            return len(each.drivers) <= self.drivers
+        return len(each.coefficients) <= self.degree + 1
+
+
+def tree_joints(
+    model: Model, joints: Sequence[str] = (), following: Following | None = None
+) -> list[ClusterTree]:
     """The trees of all clusters, in their order; joints named by ``joints`` move.
 
-    ``degree`` is that of followers' polynomials.
+    Without ``following`` no joints follow others.
 
     Raises:
         UnknownNameError: A name that is no joint's.
         ValueError: The named joints, or no whole joints, determine a cluster.
     """
     check_names(joints, model.joint_names, "joints: no joint ", error=UnknownNameError)
-    trees = []
+    choices, moving = list[_ClusterTree](), list[tuple[int, ...]]()
     for cluster in model.clusters:
-        bodies = [b for b in cluster.bodies if model.joints[b].name in joints]
-        trees.append(_ClusterTree(model, cluster, bodies).tree(degree))
-    return trees
+        wanted = tuple(b for b in cluster.bodies if model.joints[b].name in joints)
+        choices.append(_ClusterTree(model, cluster, wanted, following))
+        moving.append(chosen(model, cluster.index, wanted)[0])
+    reached = sheet(model, [b for choice, bodies in zip(choices, moving, strict=True)
+                           if choice.cluster.kind == "loops" for b in bodies])  # fmt: skip
+    draws = [reached.draw(np.random.default_rng(SEED + n), size) for n, size in enumerate(DRAWN)]
+    ways = [_spanning(model, np.concatenate([model.neutral()[None], q])) for q in draws]
+    return [
+        choice.tree(bodies, [at[:, choice.cluster.spanning_q] for at in ways])
+        for choice, bodies in zip(choices, moving, strict=True)
+    ]
 
 
+def sheet(model: Model, bodies: Sequence[int]) -> Reachable:
+    """The sheet of the joints of linkages that move; what has no limits goes :data:`FREE` far."""
+    at = model.joint_positions(model.neutral())
+    ends = {}
+    for body in bodies:
+        joint, cluster = model.joints[body], model.clusters[model.nodes[body].cluster]
+        if joint.nv == 1 and math.isinf(joint.lower) and math.isinf(joint.upper):
+            reach = FREE * (cluster.geometry.scale if joint.type == "prismatic" else 1.0)
+            ends[joint.name] = (float(at[joint.name]) - reach, float(at[joint.name]) + reach)
+    return reachable(model).narrowed(ends).on_sheet([model.joints[body].name for body in bodies])
+
+
+def _outside(x: Array, ends: Sequence[tuple[float, float]]) -> Mask:
+    """Which positions are between none of these ends."""
+    result = np.ones(len(x), dtype=bool)
+    for low, high in ends:
+        result &= (x < low) | (x > high)
+    return result
+
+
+def _spanning(model: Model, q: Array) -> Array:
+    """Spanning positions (n, ·) at configurations (n, nq)."""
+    return stack(model.spanning_positions(unstack(q)), (len(q),))
+
+
+@dataclass(frozen=True, eq=False)
 class _ClusterTree(Choice):
     """The tree of a cluster; joints of ``wanted`` bodies move."""
 
-    def tree(self, degree: int) -> ClusterTree:
-        """The joints, their range, and their followers."""
-        cluster, rng = self.cluster, np.random.default_rng(SEED + 1)
-        bodies, on_the_way = chosen(self.model, cluster.index, tuple(self.wanted))
-        ways = on_the_way, self.driven(bodies, rng)
-        positions, others = (self._good(x, bodies, GOOD) for x in ways)
+    following: Following | None = None
+
+    def _off_change_points(self, tree: ClusterTree) -> ClusterTree:
+        """The tree without positions next to change points, of a cluster of one freedom.
+
+        There the conditions are nearly dependent, and rates change at once: their least singular
+        value has a minimum of less than :data:`CHANGE` of its largest on both sides.
+        """
+        if self.cluster.nv != 1 or len(tree.bodies) != 1 or self.cluster.kind != "loops":
+            return tree
+        column = self.cluster.geometry.links[self.cluster.bodies.index(tree.bodies[0])].q
+        x = tree.positions[:, column]
+        order, rank = np.argsort(x), self.motion.rank
+        sizes = np.linalg.svd(self.motion.matrix(tree.positions[order]), compute_uv=False)
+        size = sizes[:, min(rank, sizes.shape[1]) - 1]
+        left, right = np.maximum.accumulate(size), np.maximum.accumulate(size[::-1])[::-1]
+        usual = np.minimum(left, right)
+        near = size < NEAR * usual
+        edges = np.flatnonzero(np.diff(np.concatenate([[0], near.astype(int), [0]])))
+        found = [
+            (float(x[order[i]]), float(x[order[j - 1]]))
+            for i, j in zip(edges[::2], edges[1::2], strict=True)
+            if np.min(size[i:j] / usual[i:j]) < CHANGE
+        ]
+        ways = [positions[np.concatenate([[True], _outside(positions[1:, column], found)])]
+                for positions in (tree.positions, tree.others)]  # fmt: skip
+        return replace(tree, positions=ways[0], others=ways[1], change_points=tuple(found))
+
+    def tree(self, bodies: tuple[int, ...], ways: Sequence[Array]) -> ClusterTree:
+        """The part of the tree in which these joints move, over spanning positions (n, nq)."""
+        cluster = self.cluster
+        positions, others = (self._good(x, bodies, 0.0) for x in ways)
         if cluster.kind == "joint":
             return ClusterTree(cluster, bodies, positions, others)
         displacements = Displacements.of(self.model, cluster, self.start)
-        locked = displacements.locked(positions, bodies)
-        tree = ClusterTree(cluster, bodies, positions, others,
-                           *displacements.of_links(positions, locked))  # fmt: skip
-        return replace(tree, with_followers=self._with_followers(tree, ways, displacements, degree))
+        tree = self._with_exact(ClusterTree(cluster, bodies, positions, others), displacements)
+        if not tree.constant:
+            tree = self._off_change_points(tree)
+        return replace(tree, with_followers=self._with_followers(tree, displacements))
 
     def _good(self, positions: Array, bodies: Sequence[int], level: float) -> Array:
         """The positions with a relative regularity of these joints above ``level``."""
@@ -110,26 +205,153 @@ class _ClusterTree(Choice):
 
     # ---- followers
 
+    def _with_exact(self, tree: ClusterTree, displacements: Displacements) -> ClusterTree:
+        """The tree with its exact followers, and its displacement.
+
+        These are all that may follow exactly, if all that is no rotor does; else those that take a
+        third off the displacement. In linkages only where a link follows that is no light rod.
+        """
+        found, free = list[Follower](), [b for b in self.cluster.bodies if b not in tree.bodies]
+        if self.following:
+            found = list(geared_followers(self.model, self.cluster, tree.bodies))
+            found = found or list(self._exact(tree.positions, tree.bodies))
+            found = [each for each in found if self.following.allows(each)]
+        follow = {each.body for each in found}
+        constant = all(body in follow or body in self.rotors for body in free)
+        if self.cluster.kind == "loops" and not self._heavy(follow):
+            found, constant = [], False
+        at = displacements.locked(tree.positions, tree.bodies)
+        size, farthest = displacements.of_links(tree.positions, at)
+        without = replace(tree, displacement=size, farthest=farthest)
+        if found and not constant and self.cluster.kind == "loops":
+            found, _ = self._worth(found, tree.positions, at, displacements)
+        size, farthest = displacements.of_links(tree.positions, self._following(found, at))
+        return replace(tree, followers=tuple(found), constant=constant, displacement=size,
+                       farthest=farthest, without=without if found else None)  # fmt: skip
+
+    def _heavy(self, bodies: Collection[int]) -> bool:
+        """Whether one of the bodies has a tenth of the cluster's mass, which rods lack."""
+        masses = {b: self.model.bodies[b].mass for b in self.cluster.bodies}
+        return any(masses[b] >= PAYLOAD * sum(masses.values()) > 0.0 for b in bodies)
+
+    def _exact(self, positions: Array, bodies: Sequence[int]) -> Iterator[Follower]:
+        """Joints that follow exactly: linearly, or one driver by a polynomial."""
+        if self.following is None or any(self.model.nodes[b].joint.nv != 1 for b in bodies):
+            return
+        columns = {b: self.cluster.geometry.links[n].q for n, b in enumerate(self.cluster.bodies)}
+        at = positions[:, [columns[b] for b in bodies]]
+        for body in self.cluster.bodies:
+            single = self.model.nodes[body].joint.nv == 1
+            if body in bodies or body in self.rotors or not single:
+                continue
+            y = positions[:, columns[body]]
+            rows = np.column_stack([np.ones(len(at)), at])
+            line = np.linalg.lstsq(rows, y)[0]
+            ratios = np.where(np.abs(line[1:]) > SAME, line[1:], 0.0)
+            ratios = np.where(np.abs(ratios - np.round(ratios)) <= SAME, np.round(ratios), ratios)
+            constant = float(np.mean(y - at @ ratios))
+            if np.max(np.abs(y - at @ ratios - constant)) <= SAME:
+                on = np.flatnonzero(ratios).tolist()
+                terms = constant, *(float(ratios[i]) for i in on)
+                if on:
+                    yield Follower(body, tuple(bodies[i] for i in on), terms)
+                continue
+            for n, driver in enumerate(bodies):
+                coefficients, error = polynomial(at[:, n], y, self.following.degree)
+                if error <= SAME:
+                    yield Follower(body, (driver,), coefficients)
+                    break
+
+    def _worth(
+        self,
+        found: Sequence[Follower],
+        positions: Array,
+        at: Array,
+        displacements: Displacements,
+    ) -> tuple[list[Follower], Array]:
+        """Of followers those that take a third off what is left of the displacement."""
+        chosen, left = list[Follower](), list(found)
+        now = displacements.size(positions, at)
+        while left and now > LEAST_DISPLACED:
+            sizes = [displacements.size(positions, self._following([f], at)) for f in left]
+            best = int(np.argmin(sizes))
+            if sizes[best] >= WORTH * now:
+                break
+            chosen.append(left.pop(best))
+            at, now = self._following(chosen[-1:], at), sizes[best]
+        return chosen, at
+
+    def _following(self, followers: Sequence[Follower], at: Array) -> Array:
+        """The positions with followers where they follow."""
+        columns = {b: self.cluster.geometry.links[n].q for n, b in enumerate(self.cluster.bodies)}
+        moved = at.copy()
+        for each in followers:
+            x = at[:, [columns[b] for b in each.drivers]]
+            moved[:, columns[each.body]] = (
+                each.coefficients[0] + x @ np.array(each.coefficients[1:])
+                if each.linear
+                else np.polynomial.polynomial.polyval(x[:, 0], each.coefficients)
+            )
+        return moved
+
     def _with_followers(
-        self, tree: ClusterTree, ways: Sequence[Array], displacements: Displacements, degree: int
+        self, tree: ClusterTree, displacements: Displacements
     ) -> ClusterTree | None:
-        """The tree with followers, in the range in which their rates are right to ``OFF``.
+        """The tree with followers by polynomials, where their rates are right to ``OFF``.
 
         At a dead point of the tree's joints a follower's position has the slope of a square root,
         which no polynomial has: the range ends before that.
         """
-        bodies, level = tree.bodies, GOOD
-        while level < NEAREST and tree.displacement > LEAST_DISPLACED:
-            positions = self._good(ways[0], bodies, level)
-            followers, left = self._followers(
-                positions, bodies, displacements, tree.displacement, degree
-            )
-            if followers and self._rate_error(positions, bodies, followers) <= OFF:
-                others = self._good(ways[1], bodies, level)
-                return replace(tree, positions=positions, others=others, displacement=left,
-                               followers=followers)  # fmt: skip
-            level += NEARER
+        bodies, share = tree.bodies, 1.0
+        if self.following is None or any(self.model.nodes[b].joint.nv != 1 for b in bodies):
+            return None
+        while share > NEAREST and tree.displacement > LEAST_DISPLACED:
+            positions = self._near(tree.positions, bodies, share)
+            at = self._following(tree.followers, displacements.locked(positions, bodies))
+            found = self._candidates(positions, tree)
+            chosen, at = self._worth(found, positions, at, displacements)
+            if chosen and self._rate_error(positions, bodies, chosen) <= OFF:
+                others = self._near(tree.others, bodies, share)
+                size, farthest = displacements.of_links(positions, at)
+                return replace(tree, positions=positions, others=others, displacement=size,
+                               farthest=farthest, followers=(*tree.followers, *chosen))  # fmt: skip
+            share *= NEARER
         return None
+
+    def _near(self, positions: Array, bodies: Sequence[int], share: float) -> Array:
+        """The positions at which these joints are within a share of their ranges from neutral."""
+        columns = [self.cluster.geometry.links[self.cluster.bodies.index(b)].q for b in bodies]
+        away = positions[:, columns] - positions[0, columns]
+        far = np.stack([np.min(away, axis=0), np.max(away, axis=0)]) * share
+        inside = (away >= far[0] - WITHIN) & (away <= far[1] + WITHIN)
+        return np.asarray(positions[np.all(inside, axis=1)])
+
+    def _candidates(self, positions: Array, tree: ClusterTree) -> list[Follower]:
+        """Of each joint that neither moves nor follows the best polynomial of one that moves."""
+        assert self.following is not None
+        columns = {b: self.cluster.geometry.links[n].q for n, b in enumerate(self.cluster.bodies)}
+        rates = self._rates_by_joints(positions, tree.bodies)
+        order = [c for body in tree.bodies for c in self.columns(body)]
+        taken, found = {each.body for each in tree.followers}, []
+        for body in self.cluster.bodies:
+            single = self.model.nodes[body].joint.nv == 1
+            if body in tree.bodies or body in taken or body in self.rotors or not single:
+                continue
+            (row,) = self.columns(body)
+            fits = [
+                polynomial(positions[:, columns[d]], positions[:, columns[body]],
+                           self.following.degree, rates[:, row, order.index(*self.columns(d))])
+                for d in tree.bodies
+            ]  # fmt: skip
+            which = min(range(len(fits)), key=lambda n: fits[n][1])
+            coefficients, error = fits[which]
+            if len(coefficients) < 2:
+                continue  # it does not move
+            slopes = np.polynomial.polynomial.polyder(np.array(coefficients))
+            x = positions[:, columns[tree.bodies[which]]]
+            if np.max(np.abs(np.polynomial.polynomial.polyval(x, slopes))) <= LEVER:
+                found.append(Follower(body, (tree.bodies[which],), coefficients, error))
+        return found
 
     def _rates_by_joints(self, positions: Array, bodies: Sequence[int]) -> Array:
         """Rates of the cluster's joints by those of the tree's (n, spanning velocities, nv)."""
@@ -145,62 +367,14 @@ class _ClusterTree(Choice):
         columns = [c for body in bodies for c in self.columns(body)]
         g, worst = self._rates_by_joints(positions, bodies), 0.0
         for each in followers:
-            (row,), (driver,) = self.columns(each.body), self.columns(each.driver)
+            (row,), (driver,) = self.columns(each.body), self.columns(each.drivers[0])
             slopes = np.polynomial.polynomial.polyder(np.array(each.coefficients))
-            at = positions[:, self.cluster.geometry.links[local[each.driver]].q]
+            at = positions[:, self.cluster.geometry.links[local[each.drivers[0]]].q]
             error = g[:, row].copy()
             error[:, columns.index(driver)] -= np.polynomial.polynomial.polyval(at, slopes)
             size = float(np.linalg.norm(g[:, row])) or 1.0
             worst = max(worst, float(np.linalg.norm(error)) / size)
         return worst
-
-    def _followers(
-        self,
-        positions: Array,
-        bodies: Sequence[int],
-        displacements: Displacements,
-        now: float,
-        degree: int,
-    ) -> tuple[tuple[Follower, ...], float]:
-        """Followers, each of which takes off a third of ``now``, the displacement; the rest."""
-        local = {body: n for n, body in enumerate(self.cluster.bodies)}
-        nodes = self.model.nodes
-        scalar = [b for b in self.cluster.bodies if nodes[b].joint.nv == 1 and b not in self.rotors]
-        drivers, free = [b for b in scalar if b in bodies], [b for b in scalar if b not in bodies]
-        columns = {b: self.cluster.geometry.links[local[b]].q for b in scalar}
-        chosen: list[Follower] = []
-        rates = self._rates_by_joints(positions, bodies)
-        order = [c for body in bodies for c in self.columns(body)]
-        at = displacements.locked(positions, bodies)
-        while now > LEAST_DISPLACED and drivers:
-            best: tuple[float, Follower, Array] | None = None
-            for body in free:
-                (row,) = self.columns(body)
-                fits = [
-                    polynomial(positions[:, columns[d]], positions[:, columns[body]], degree,
-                               rates[:, row, order.index(*self.columns(d))])
-                    for d in drivers
-                ]  # fmt: skip
-                which = min(range(len(fits)), key=lambda n: fits[n][1])
-                coefficients, error = fits[which]
-                if len(coefficients) < 2:
-                    continue  # it does not move
-                slopes = np.polynomial.polynomial.polyder(np.array(coefficients))
-                x = positions[:, columns[drivers[which]]]
-                if np.max(np.abs(np.polynomial.polynomial.polyval(x, slopes))) > LEVER:
-                    continue
-                trial = at.copy()
-                trial[:, columns[body]] = np.polynomial.polynomial.polyval(x, coefficients)
-                size = displacements.size(positions, trial)
-                if size < (best[0] if best else WORTH * now):
-                    follower = Follower(body, drivers[which], coefficients, error)
-                    best = size, follower, trial
-            if best is None:
-                break
-            now, follower, at = best
-            chosen.append(follower)
-            free.remove(follower.body)
-        return tuple(chosen), now
 
 
 def polynomial(

@@ -10,7 +10,7 @@ random geodesics spread points over it (:mod:`robomodel.mechanism.walks`).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -191,6 +191,28 @@ class Group:
     def on_sheet(self, rows: Array) -> Group:
         """Its part up to dead points of joints with these rows (k, n) of velocities."""
         return replace(self, along=replace(self.along, sheet=rows, crossed=[]))
+
+    def narrowed(self, ends: Mapping[int, tuple[float, float]]) -> Group:
+        """Its part between these ends too, by places in q."""
+        mine = [n for n, place in enumerate(self.joints.places.tolist()) if place in ends]
+        if not mine:
+            return self
+        old, places = self.along.limits, self.joints.places[mine]
+        low, high = np.array([ends[place] for place in places.tolist()]).T
+        limits = Limits(
+            np.concatenate([old.rows, self.joints.rows[mine]]),
+            np.concatenate([old.places, places]),
+            np.concatenate([old.low, low]),
+            np.concatenate([old.high, high]),
+        )
+        joints = self.turning.joints
+        still = ~np.isin(joints.places, places)
+        turning = Turning(
+            Positions(joints.rows[still], joints.places[still]), self.turning.ways[still]
+        )
+        whole = self.whole[~np.isin(self.whole, places)]
+        along = replace(self.along, limits=limits, crossed=[])
+        return replace(self, along=along, turning=turning, whole=whole)
 
     @cached_property
     def origin(self) -> Points:

@@ -194,11 +194,13 @@ class Choice:
 
         The least singular value of the joints' rows of an orthonormal basis of the rates, in
         comparable units. Rotors, and hinges that form a ball, do not count in the basis. The first
-        of g is that at the start; ``relative`` gives the least ratio to there over all directions.
+        of g is that at the start; ``relative`` gives the least ratio to there over all directions,
+        on the sheet of these joints, which has no dead point of theirs between.
         """
         if self.cluster.kind == "joint":
             return np.ones(len(g))
         shown = [c for b in self.cluster.bodies if self._shown(b) for c in self.columns(b)]
+        g = np.where(np.isfinite(g), g, 0.0)
         basis = g[:, shown]
         if len(shown) < g.shape[2] or np.linalg.matrix_rank(basis[0]) < g.shape[2]:
             basis = g
@@ -214,7 +216,7 @@ class Choice:
                 square = np.linalg.solve(square[:1], square)
             sizes = np.linalg.svd(square, compute_uv=False)[:, -1]
             side = np.sign(np.linalg.det(rows))
-        same: Mask = good & (side == side[0])
+        same: Mask = good if relative else good & (side == side[0])
         return np.where(same & (sizes > SINGULAR), sizes, 0.0)
 
     def _shown(self, body: int) -> bool:
@@ -422,8 +424,8 @@ class Displacements:
         squares = self._squares(positions, moved)
         return math.sqrt(max(float(np.sum(np.mean(squares, axis=1))), 0.0) / mass) if mass else 0.0
 
-    def of_links(self, positions: Array, moved: Array) -> tuple[float, tuple[str, float]]:
-        """The root mean square; the body with the largest error, and that."""
+    def of_links(self, positions: Array, moved: Array) -> tuple[float, tuple[str, float, float]]:
+        """The root mean square; the body with the largest error, that, and its largest turn."""
         mass = self.inertias[:, 3, 3]
         worst = np.sqrt(
             np.maximum(np.max(self._squares(positions, moved), axis=1), 0.0)
@@ -431,7 +433,10 @@ class Displacements:
         )
         body = int(np.argmax(worst))
         name = self.model.nodes[self.cluster.bodies[body]].name
-        return self.size(positions, moved), (name, float(worst[body]))
+        at, there = (poses(self.cluster, x)[body, :, :, :3] for x in (positions, moved))
+        cosine = (np.einsum("nij,nij->n", at, there) - 1.0) / 2.0
+        turn = float(np.max(np.arccos(np.clip(cosine, -1.0, 1.0))))
+        return self.size(positions, moved), (name, float(worst[body]), turn)
 
 
 def rotors(model: Model, cluster: Cluster) -> dict[int, float]:
@@ -439,19 +444,39 @@ def rotors(model: Model, cluster: Cluster) -> dict[int, float]:
 
     They are symmetric bodies, and those that couplings alone turn fast: that carry nothing, are in
     no loop, and turn more than :data:`LEVER` times for one of a joint of their coupling. Files
-    describe rotors with bearings and housings, so that their inertia alone does not tell.
+    describe rotors with bearings and housings, so that their inertia alone does not tell. What a
+    ``mimic`` turns no faster is a finger or a wheel, and what it ties to a slide a pinion.
     """
-    geometry = cluster.geometry
-    result = {body: 1.0 for body in cluster.bodies if model.nodes[body].axisymmetric}
+    geometry, seen = cluster.geometry, _mimics(model)
+    result = {
+        body: 1.0
+        for body in cluster.bodies
+        if model.nodes[body].axisymmetric and model.joints[body].name not in seen
+    }
     carrying = set(model.parents)
     for coupling in geometry.linear:
         for n, factor in coupling.terms:
             body = cluster.bodies[n]
             turns = max((abs(k / factor) for i, k in coupling.terms if i != n), default=0.0)
             geared = turns > LEVER and body not in carrying and n not in geometry.looped_bodies
-            if geared or body in result:
+            if (geared and model.joints[body].name not in seen) or body in result:
                 result[body] = max(result.get(body, 1.0), turns)
     return result
+
+
+def _mimics(model: Model) -> set[str]:
+    """The joints that mimics tie to others, without those that these turn as fast as rotors."""
+    kinds = {joint.name: joint.type == "prismatic" for joint in model.description.joints}
+    names = set()
+    for joint in model.description.joints:
+        if joint.mimic and joint.mimic.multiplier:
+            turns, of = abs(joint.mimic.multiplier), joint.mimic.joint
+            alike = kinds[joint.name] == kinds.get(of)
+            if turns <= LEVER or not alike:
+                names.add(joint.name)
+            if 1.0 / turns <= LEVER or not alike:
+                names.add(of)
+    return names
 
 
 def poses(cluster: Cluster, positions: Array) -> Array:

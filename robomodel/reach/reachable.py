@@ -17,7 +17,7 @@ walks have found it: what they miss is not drawn.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -256,7 +256,30 @@ class Reachable:
                 names.append(linkage.cluster.name)
         return names
 
-    # ---- sheets
+    # ---- parts of it
+
+    def narrowed(self, ends: Mapping[str, tuple[float, float]]) -> Reachable:
+        """Its part in which joints of linkages are between these ends, by name."""
+        linkages = list[Linkage]()
+        for linkage in self.linkages:
+            links = linkage.cluster.geometry.links
+            mine = {links[n].q: ends[name] for n, name in enumerate(linkage.cluster.joints)
+                    if name in ends}  # fmt: skip
+            groups = tuple(each.narrowed(mine) for each in linkage.groups)
+            linkages.append(replace(linkage, groups=groups))
+        return replace(self, linkages=tuple(linkages))
+
+    def spread(self, rng: Generator, count: int) -> Array:
+        """Draws, and the limits at which linkages of one freedom end (n, nq)."""
+        q = [self.draw(rng, count)]
+        for linkage in self.linkages:
+            if len(linkage.groups) == 1 and linkage.groups[0].freedoms == 1:
+                path = linkage.groups[0].path
+                at = [n for n, end in zip((0, -1), path.ends, strict=True) if end.why == Ends.LIMIT]
+                ends = np.tile(self.start, (len(at), 1))
+                ends[:, linkage.cluster.q] = linkage.completed(path.points.q[at])
+                q.append(ends)
+        return np.concatenate(q)
 
     def on_sheet(self, joints: Sequence[str], *, uniform: bool = True) -> Reachable:
         """Its part up to dead points of joints, by name; draws are uniform in them, or by volume.

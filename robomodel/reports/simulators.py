@@ -1,5 +1,7 @@
 """Settings of a robot's open tree for users of a simulator: armature, limits, gains, motor maps.
 
+They are those of the tree with links as they are: what is pasted beside these has its verdict.
+
 Names are those of MuJoCo's MJCF, mjlab 1.6, Isaac Lab (actuator_cfg at commit 0229321), Genesis
 0.3.3, Pinocchio 4.1 and Drake's URDF. The armatures are constants of single joints, for links that
 include the bodies locked to them.
@@ -22,12 +24,12 @@ from robomodel.dynamics.lumped import reflected
 from robomodel.errors import UnknownNameError, check_names
 from robomodel.model import Model
 from robomodel.model.elements import Cluster, joint_slices
-from robomodel.opentree.fit import on_arrays
-from robomodel.opentree.tree import TreeOptions, WrittenTree, percent, written_tree
+from robomodel.opentree.errors import on_arrays, percent
+from robomodel.opentree.tree import OpenTree, TreeOptions, written_tree
 from robomodel.opentree.tree_joints import ClusterTree, polynomial
 from robomodel.reports.document import Bullets, Cell, Section, Table
 from robomodel.reports.plots import Line, Plot
-from robomodel.tolerances import NOTHING, SAME
+from robomodel.tolerances import SAME
 
 Simulator = Literal["mujoco", "mjlab", "isaaclab", "genesis", "pinocchio", "drake"]
 
@@ -55,27 +57,21 @@ class JointFields:
     gains: tuple[float, float] | None = None
 
 
-def joint_fields(made: WrittenTree, gains: Gains | None = None) -> list[JointFields]:
-    """Settings of each joint of one freedom of a robot's tree.
-
-    The armature is that of least mean square error over the range, not below zero.
-    """
-    view, fields = made.view, []
-    limits = {joint.name: joint for joint in made.model.joints}
-    for each in made.clusters:
+def joint_fields(made: OpenTree, gains: Gains | None = None) -> list[JointFields]:
+    """Settings of each joint of one freedom that moves in a tree with links as they are."""
+    view, fields = made.basis.view, []
+    for each in made.basis.parts:
         values = _reflected(made, each)
         at = 0
         for body in each.bodies:
             joint = view.joints[body]
             if joint.nv == 1:
                 low, high = float(np.min(values[:, at])), float(np.max(values[:, at]))
-                same = high - low <= NOTHING * max(abs(high), abs(low))
-                best = high if same else max(0.0, float(np.mean(values[:, at])))
-                limit = limits[joint.name]
+                limit = made.limits[joint.name]
                 pair = (gains or {}).get(joint.name)
                 fields.append(
-                    JointFields(joint.name, best, low, high, limit.effort_limit,
-                                limit.velocity_limit, pair)
+                    JointFields(joint.name, made.armature[joint.name], low, high, limit.effort,
+                                limit.velocity, pair)
                 )  # fmt: skip
             at += joint.nv
     return fields
@@ -91,7 +87,7 @@ def _positions(model: Model, cluster: Cluster, positions: Array) -> Array:
     return q
 
 
-def _joint_inertia(model: Model, made: WrittenTree) -> dict[str, float]:
+def _joint_inertia(model: Model, made: OpenTree) -> dict[str, float]:
     """The robot's inertia at each joint of the tree at neutral, the others at rest."""
     q = model.neutral()
     names, rows = _rows(model, made)
@@ -100,9 +96,9 @@ def _joint_inertia(model: Model, made: WrittenTree) -> dict[str, float]:
     return {name: float(mass[i, i]) for i, name in enumerate(names)}
 
 
-def _rows(model: Model, made: WrittenTree) -> tuple[list[str], list[int]]:
+def _rows(model: Model, made: OpenTree) -> tuple[list[str], list[int]]:
     """The joints' names of the tree's velocities, and the robot's rows of these."""
-    bodies = sorted(body for each in made.clusters for body in each.bodies)
+    bodies = sorted(body for each in made.basis.parts for body in each.bodies)
     names = [model.joints[body].name for body in bodies for _ in model.nodes[body].freedoms]
     return names, [v for body in bodies for v in model.nodes[body].freedoms]
 
@@ -126,10 +122,10 @@ class MotorMap:
     error: float
 
 
-def motor_maps(made: WrittenTree) -> list[MotorMap]:
+def motor_maps(made: OpenTree) -> list[MotorMap]:
     """Maps of the motors of linkages in which one joint moves."""
-    view, maps = made.view, []
-    for each in made.clusters:
+    view, maps = made.basis.view, []
+    for each in made.basis.parts:
         if each.cluster.kind != "loops" or len(each.bodies) != 1 or each.cluster.nv != 1:
             continue
         (body,) = each.bodies
@@ -199,9 +195,9 @@ class PdLaw:
     goal: Array
 
     @classmethod
-    def of(cls, made: WrittenTree, gains: Gains) -> PdLaw:
+    def of(cls, made: OpenTree, gains: Gains) -> PdLaw:
         """The law with these gains by joint."""
-        view = made.view
+        view = made.basis.view
         names, rows = _rows(view, made)
         start = view.neutral()
         placed = view.joint_positions(start)
@@ -210,7 +206,7 @@ class PdLaw:
         hold = inverse.T @ dynamics.rnea(view, start, zero, zero, backend="numpy")
         single = np.array([view.joints[view.joint_names.index(n)].nv == 1 for n in names])
         goals: dict[str, float] = {}
-        for each in made.clusters:
+        for each in made.basis.parts:
             goals |= _goals(view, each)
         pairs = [gains.get(n, (0.0, 0.0)) for n in names]
         at = [goals.get(n, float(placed[n]) if one else 0.0)
@@ -222,9 +218,9 @@ class PdLaw:
         """Forces on the tree's velocities, from positions and rates."""
         return self.hold + self.kp * (self.goal - x) - self.kd * dx
 
-    def in_robot(self, made: WrittenTree, step: float = STEP) -> tuple[Array, Array]:
+    def in_robot(self, made: OpenTree, step: float = STEP) -> tuple[Array, Array]:
         """Time (n,) and positions (n, velocities) of the robot, by semi-implicit steps."""
-        view, on = made.view, np.flatnonzero(self.single).tolist()
+        view, on = made.basis.view, np.flatnonzero(self.single).tolist()
         q, v = view.neutral(), np.zeros(view.nv)
         time: Array = step * np.arange(round(TIME / step), dtype=float)
         path: list[Array] = []
@@ -238,14 +234,14 @@ class PdLaw:
         return time, np.array(path)
 
 
-def motion_errors(made: WrittenTree, gains: Gains) -> dict[str, float]:
+def motion_errors(made: OpenTree, gains: Gains) -> dict[str, float]:
     """Largest distance of each joint of the tree from the robot's in the motion [rad or m]."""
     return pd_motion(made, gains).errors
 
 
-def pd_motion(made: WrittenTree, gains: Gains) -> PdMotion:
+def pd_motion(made: OpenTree, gains: Gains) -> PdMotion:
     """A second of :class:`PdLaw` on the robot and on its tree, by the same steps."""
-    view, tree, law = made.view, made.model, PdLaw.of(made, gains)
+    view, tree, law = made.basis.view, made, PdLaw.of(made, gains)
     time, robot = law.in_robot(made)
     on = np.flatnonzero(law.single).tolist()
     to_tree = [tree.dof_names.index(law.names[i]) for i in on]
@@ -300,16 +296,16 @@ def parse_gains(text: str | None) -> tuple[float, float] | None:
     return rate, ratio
 
 
-def natural_gains(made: WrittenTree, rate: float, ratio: float) -> Gains:
+def natural_gains(made: OpenTree, rate: float, ratio: float) -> Gains:
     """kp = ω² M and kd = 2 ζ ω M with the robot's inertia M at each joint alone at neutral."""
     return {name: (rate**2 * m, 2.0 * ratio * rate * m)
-            for name, m in _joint_inertia(made.view, made).items()}  # fmt: skip
+            for name, m in _joint_inertia(made.basis.view, made).items()}  # fmt: skip
 
 
-def parse_pd(made: WrittenTree, kp: str, kd: str) -> Gains:
+def parse_pd(made: OpenTree, kp: str, kd: str) -> Gains:
     """Gains of joints: "40", or "hip=60,knee=40" (joints that are not named have none)."""
-    names = [made.view.joints[b].name for c in made.clusters for b in c.bodies
-             if made.view.joints[b].nv == 1]  # fmt: skip
+    names = [made.basis.view.joints[b].name for c in made.basis.parts for b in c.bodies
+             if made.basis.view.joints[b].nv == 1]  # fmt: skip
     values = []
     for word, text in (("kp", kp), ("kd", kd)):
         try:
@@ -356,25 +352,24 @@ def for_simulator(
     """
     if simulator not in get_args(Simulator):
         raise ValueError(f"simulators are {', '.join(get_args(Simulator))}, not {simulator!r}")
-    made = written_tree(model, TreeOptions(tuple(joints)))
+    made = written_tree(model, TreeOptions(tuple(joints), tendons=simulator == "mujoco"))
+    lumped = made.lumped or made
     pairs = parse_pd(made, *pd) if pd else natural_gains(made, *gains) if gains else None
-    fields = joint_fields(made, pairs)
-    lumped = written_tree(model, TreeOptions(tuple(joints), "lumped"))
-    lines = _TEXTS[simulator](fields, lumped.model)
+    fields = joint_fields(lumped, pairs)
+    lines = _TEXTS[simulator](fields, lumped)
     maps = motor_maps(made)
     motion = motion_errors(made, pairs) if pairs else None
     ends = [
         f"reflected inertia of {each.joint}: {each.low:.4g} to {each.high:.4g}, "
-        f"constant {each.armature:.4g}"
+        f"in the tree {each.armature:.4g}"
         for each in fields
         if each.high - each.low > SAME * max(abs(each.high), abs(each.low))
     ]
     sections = [
         Section("", ["\n".join(lines)]),
-        Section("For your own file, in which what is locked is part of what carries it; the file "
-                "that `convert --approximate` writes has other inertias, and armatures of its own",
-                [Bullets([*ends, *made.notes])]),
-        *tree_sections(made),
+        Section("For your own file, in which what is locked is part of what carries it",
+                [Bullets([*ends, *lumped.notes, *_pasted_followers(lumped)])]),
+        *(tree_sections(made) if made is not lumped else ()),
         *(_map_section(each) for each in maps),
     ]  # fmt: skip
     if motion is not None:
@@ -384,34 +379,67 @@ def for_simulator(
         rows: list[list[Cell]] = [[name, 1e3 * error] for name, error in motion.items()]
         sections.append(Section(title, [Table(["joint", "error [mrad, mm]"], rows, 3)]))
     data = {"simulator": simulator, "text": "\n".join(lines), "fields": fields, "maps": maps,
-            "motion": motion, "notes": list(made.notes)}  # fmt: skip
+            "motion": motion, "verdict": lumped.verdict, "notes": list(lumped.notes),
+            "tree": tree_data(made)}  # fmt: skip
     return sections, data
 
 
-def tree_sections(made: WrittenTree) -> list[Section]:
-    """The tree that is written: errors by joint, reflected inertia over the range, notes."""
-    if made.errors is None or made.lumped is None:
-        return [Section("The open tree that is written", [Bullets(made.notes)])]
-    ranges, rows = made.range, list[list[Cell]]()
-    for name, error in made.errors.joints.items():
-        low, high = ranges.get(name, (None, None))
-        lumped = made.lumped.joints.get(name, error)
-        rows.append([name, low, high, *map(percent, (error.median, error.worst, lumped.median,
-                                                     lumped.worst))])  # fmt: skip
-    table = Table(["joint", "from", "to", "error, median", "worst", "links as they are, median",
-                   "worst"], rows, 3)  # fmt: skip
-    curves = [each for each in made.clusters if each.cluster.kind == "loops"]
-    plots = [plot for each in curves for plot in _inertia_plots(made, each)]
+def _pasted_followers(lumped: OpenTree) -> list[str]:
+    """What is to be said of joints that follow, which no armature says."""
+    ties = [each for each in lumped.couplings if each.terms[0][0] in lumped.basis.view.joint_names]
     return [
-        Section("The open tree that `convert --approximate` writes: accelerations over its range",
-                [table, made.verdict + "."]),
+        f"{each.terms[0][0]} = "
+        + " + ".join(
+            [f"{each.offset:.6g}", *(f"{-k / each.terms[0][1]:.6g} {n}" for n, k in each.terms[1:])]
+        )
+        for each in ties
+        if not each.coefficients[2:]
+    ]
+
+
+def tree_sections(made: OpenTree) -> list[Section]:
+    """Both trees in columns with a verdict each, reflected inertia over the range, notes."""
+    lumped = made.lumped or made
+    if not made.errors:
+        return [Section("The open tree", [Bullets(made.notes)])]
+    ranges, rows = made.range, list[list[Cell]]()
+    for name, error in made.errors.items():
+        low, high = ranges.get(name, (None, None))
+        beside = lumped.errors.get(name, error)
+        rows.append([name, low, high, *map(percent, (beside.median, beside.worst, error.median,
+                                                     error.worst))])  # fmt: skip
+    table = Table(["joint", "from", "to", "links as they are, median", "worst",
+                   "written tree, median", "worst"], rows, 3)  # fmt: skip
+    curves = [each for each in made.basis.parts if each.cluster.kind == "loops"]
+    plots = [plot for each in curves for plot in _inertia_plots(lumped, each)]
+    verdicts = [f"Links as they are: {lumped.said}."]
+    if made is not lumped:
+        verdicts.append(f"As `convert --approximate` writes it: {made.said}.")
+    return [
+        Section("The open tree: errors of accelerations over its range", [table, *verdicts]),
+        Section("What the tree is", [Bullets(made.notes[:-1])]),
         Section("Reflected inertia over the range of the tree", plots, on_page=True),
-    ]  # fmt: skip
+    ]
 
 
-def _inertia_plots(made: WrittenTree, each: ClusterTree) -> Iterator[Plot]:
+def tree_data(made: OpenTree) -> dict[str, Any]:
+    """Data of a JSON document: the tree that is written, and that with links as they are."""
+    lumped = made.lumped or made
+    return {
+        "kind": made.kind,
+        "verdict": made.verdict,
+        "errors": dict(made.errors),
+        "armature": dict(made.armature),
+        "range": made.range,
+        "notes": list(made.notes),
+        "lumped": {"verdict": lumped.verdict, "errors": dict(lumped.errors),
+                   "armature": dict(lumped.armature)},
+    }  # fmt: skip
+
+
+def _inertia_plots(made: OpenTree, each: ClusterTree) -> Iterator[Plot]:
     """Of a linkage of one freedom: its joint's reflected inertia, and the constant."""
-    view = made.view
+    view = made.basis.view
     (body, *others) = each.bodies
     if others or each.cluster.nv != 1:
         return
@@ -420,7 +448,7 @@ def _inertia_plots(made: WrittenTree, each: ClusterTree) -> Iterator[Plot]:
     order = np.argsort(each.positions[:, links[body].q])
     x = each.positions[order][:, links[body].q]
     values = _reflected(made, each)[order, 0]
-    best = next(field.armature for field in joint_fields(made) if field.joint == name)
+    best = made.armature[name]
     yield Plot(
         f"{name}: reflected inertia", f"position [{units.position}]", f"[{units.inertia}]",
         [Line("robot", x, values), Line("constant", x, np.full(len(x), best))],
@@ -428,9 +456,9 @@ def _inertia_plots(made: WrittenTree, each: ClusterTree) -> Iterator[Plot]:
     )  # fmt: skip
 
 
-def _reflected(made: WrittenTree, each: ClusterTree) -> Array:
+def _reflected(made: OpenTree, each: ClusterTree) -> Array:
     """Reflected inertia (n, velocities) of a cluster's joints in the tree over its range."""
-    view = made.view
+    view = made.basis.view
     q = _positions(view, each.cluster, each.positions)
     dense = on_arrays(reflected, view, q)[:, each.cluster.v, each.cluster.v]
     rows = [v for body in each.bodies for v in view.nodes[body].freedoms]
@@ -457,18 +485,17 @@ def _number(value: float) -> str:
 
 
 def _mujoco(fields: Sequence[JointFields], lumped: Model) -> list[str]:
-    shared = {name for each in lumped.couplings for name, _ in each.terms[1:]}
     filed = {joint.name: joint.armature for joint in lumped.joints}
-    armature = {
-        each.joint: filed[each.joint] if each.joint in shared else each.armature for each in fields
-    }
-    lines = [f'<joint name="{name}" armature="{_number(x)}"/>' for name, x in armature.items()]
+    moving = {each.joint for each in fields}
+    lines = [f'<joint name="{each.joint}" armature="{_number(each.armature)}"/>' for each in fields]
     for each in fields:
         if each.gains:
             kp, kd = each.gains
             lines.append(f'<position joint="{each.joint}" kp="{kp:.6g}" kv="{kd:.6g}"/>')
     for tendon in lumped.couplings:
         (rotor, own), *others = tendon.terms
+        if not filed[rotor] or not {name for name, _ in others} <= moving or len(others) < 2:
+            continue  # a follower
         inner = "".join(f'<joint joint="{n}" coef="{-k / own:.9g}"/>' for n, k in others)
         lines.append(f'<fixed name="{rotor}" armature="{_number(filed[rotor])}">{inner}</fixed>')
     return lines

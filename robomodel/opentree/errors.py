@@ -1,0 +1,269 @@
+"""The error of open trees: of accelerations, joint by joint, over the sheet of the limb's joints.
+
+At random states of the robot (:func:`exact_states`) the tree gets the exact torques. Of joint j
+
+    e = |â - a| / (s √(M⁻¹)ⱼⱼ),
+
+where s is the size of gravity, so that s √(M⁻¹)ⱼⱼ is what joint j accelerates by (root mean square)
+in a motion of this energy at this state: an error without unit, which no small number divides, and
+which is as large for a finger as for the arm that carries it. Where the joint's effort gives less,
+effort (M⁻¹)ⱼⱼ, it takes the place of s √(M⁻¹)ⱼⱼ.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from robomodel.arrays import Array
+from robomodel.dynamics.kinematics.state import State
+from robomodel.dynamics.recursions.aba import aba
+from robomodel.dynamics.recursions.crba import crba
+from robomodel.dynamics.recursions.rnea import rnea
+from robomodel.dynamics.tree_map import TreeMap
+from robomodel.model.elements import joint_slices
+from robomodel.model.model import Model
+from robomodel.opentree.tree_joints import ClusterTree
+from robomodel.scalars import stack, unstack
+from robomodel.tolerances import TINY
+
+STATES = 800  # at which errors are told
+FITTED, WORK = (200, 1600), 4e8  # states of a fit: few where n nv (11 bodies)² is more work
+RATE = 10.0  # rad/s: ratio of accelerations to velocities in the states
+FALL = 10.0  # rad/s², m/s²: accelerations of robots on which gravity has no effect
+BALANCED = 1e-3  # of these torques: gravity's on a balanced robot are less
+SEED = 20260302
+GOOD, FAIR = 0.03, 0.10  # of the worst joint's median: a tree will do, and with care
+
+
+class Error(NamedTuple):
+    """Median and worst over the states of a joint's relative error of acceleration."""
+
+    median: float
+    worst: float
+
+
+Errors = Mapping[str, Error]
+"""The error of each joint, by name."""
+
+
+# ---- exact states --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class ExactStates:
+    """States (n) of a robot with its torques, in its independent velocities.
+
+    ``size``: s, the accelerations' root mean square in the norm of the robot's inertia. ``mass``
+    (n, nv, nv), ``gravity`` (n, nv): torques at rest. ``balanced``: gravity acts on no joint, or is
+    balanced.
+    """
+
+    model: Model
+    q: Array
+    v: Array
+    a: Array
+    tau: Array
+    mass: Array
+    gravity: Array
+    size: float
+    balanced: bool
+
+    def on(self, tree: TreeMap) -> TreeStates:
+        """These states in an open tree's coordinates."""
+        n = len(self.q)
+        state = State(self.model, unstack(self.q), (), unstack(self.v))
+        g = jacobian_of(state, tree.velocities, n)
+        bias = stack([state.bias[r] for r in tree.velocities], (n,))
+        back = np.linalg.inv(g)
+        return TreeStates(
+            stack([state.positions[i] for i in tree.positions], (n,)),
+            np.einsum("nij,nj->ni", g, self.v),
+            np.einsum("nij,nj->ni", g, self.a) + bias,
+            np.einsum("nji,nj->ni", back, self.tau),
+            np.swapaxes(back, 1, 2) @ self.mass @ back,
+            np.einsum("nji,nj->ni", back, self.gravity),
+            self.size,
+            self.balanced,
+        )
+
+    def accelerations(self, rows: Sequence[int]) -> Array:
+        """Accelerations (n, rows) of these of the robot's spanning velocities."""
+        state = State(self.model, unstack(self.q), (), unstack(self.v))
+        bias = stack([state.bias[r] for r in rows], (len(self.q),))
+        linear = np.einsum("nij,nj->ni", jacobian_of(state, rows, len(self.q)), self.a)
+        return np.asarray(linear + bias)
+
+
+@dataclass(frozen=True, eq=False)
+class TreeStates:
+    """Exact positions, velocities, accelerations and torques of a tree's joints (n, tree.nv).
+
+    ``mass`` (n, nv, nv): the robot's inertia in these coordinates; ``gravity``: torques at rest.
+    """
+
+    t: Array
+    dt: Array
+    ddt: Array
+    tau: Array
+    mass: Array
+    gravity: Array
+    size: float
+    balanced: bool
+
+
+def jacobian_of(state: State, rows: Sequence[int], n: int) -> Array:
+    """G's rows (n, rows, nv)."""
+    model = state.model
+    result = np.zeros((n, len(rows), model.nv))
+    cluster_of = {r: c for c in model.clusters
+                  for r in range(c.spanning_v.start, c.spanning_v.stop)}  # fmt: skip
+    for i, r in enumerate(rows):
+        result[:, i, cluster_of[r].v] = stack(state.rows[r], (n,))
+    return result
+
+
+def on_arrays(recursion: Callable[..., Any], model: Model, *arrays: Array) -> Array:
+    """A recursion on a batch: vectors (n, …) or matrices (n, …, …)."""
+    result = recursion(model, *map(unstack, arrays))
+    n = len(arrays[0])
+    if result and isinstance(result[0], list):
+        return np.stack([stack(row, (n,)) for row in result], axis=1)
+    return stack(result, (n,))
+
+
+def exact_states(
+    model: Model, tree: TreeMap, trees: Sequence[ClusterTree], *, check: bool
+) -> ExactStates:
+    """Random states over a tree's range: equal energies in all directions, as large as gravity's.
+
+    Accelerations are of the size :data:`FALL` if gravity has no effect on the robot, or is
+    balanced. ``check``: draw other states than for a fit.
+    """
+    rng = np.random.default_rng(SEED + check)
+    n = STATES
+    if not check:
+        work = model.nv * (11.0 * len(model.bodies)) ** 2
+        n = int(np.clip(WORK / max(work, 1.0), *FITTED))
+    q = _configurations(model, trees, rng, n, check=check)
+    zero = np.zeros((n, model.nv))
+    mass, gravity = on_arrays(crba, model, q), on_arrays(rnea, model, q, zero, zero)
+    state = State(model, unstack(q), (), unstack(zero))
+    back = np.linalg.inv(jacobian_of(state, tree.velocities, n))
+    low = np.linalg.cholesky(np.swapaxes(back, 1, 2) @ mass @ back)
+    lean = np.linalg.solve(low, np.einsum("nji,nj->ni", back, gravity)[..., None])
+    size = math.sqrt(float(np.mean(lean**2)))
+    without = FALL * math.sqrt(float(np.mean(np.sum(low**2, axis=(1, 2)))) / model.nv)
+    balanced = size < BALANCED * without
+    if balanced:
+        size = without
+    up = back @ np.linalg.inv(np.swapaxes(low, 1, 2))
+    draws = rng.standard_normal((2, n, model.nv)) * size
+    v = np.einsum("nij,nj->ni", up, draws[0] / RATE)
+    bias = State(model, unstack(q), (), unstack(v)).bias
+    along = stack([bias[r] for r in tree.velocities], (n,))
+    a = np.einsum("nij,nj->ni", up, draws[1]) - np.einsum("nij,nj->ni", back, along)
+    tau = on_arrays(rnea, model, q, v, a)
+    return ExactStates(model, q, v, a, tau, mass, gravity, size, balanced)
+
+
+def _configurations(
+    model: Model,
+    trees: Sequence[ClusterTree],
+    rng: np.random.Generator,
+    n: int,
+    *,
+    check: bool,
+) -> Array:
+    """Configurations (n, nq), the clusters' drawn independently of each other, neutral first."""
+    q = np.tile(model.neutral(), (n, 1))
+    for each in trees:
+        cluster, positions = each.cluster, each.others if check else each.positions
+        picks = np.concatenate([[0], rng.integers(len(positions), size=n - 1)])
+        links = dict(zip(cluster.bodies, cluster.geometry.links, strict=True))
+        for body, part, _ in joint_slices(model, cluster):
+            first = cluster.q.start
+            q[:, first + part.start : first + part.stop] = positions[picks][
+                :, links[body].positions
+            ]
+    return q
+
+
+# ---- the measure ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Measure:
+    """The errors of a robot's open trees at states: all trees of the robot have the same.
+
+    ``joints``: the names of joints, with the places of their velocities in ``rows``, of the robot's
+    spanning velocities. ``exact`` (n, rows): their accelerations; ``scale`` (n, rows): what their
+    errors are relative to.
+    """
+
+    states: ExactStates
+    joints: tuple[tuple[str, slice], ...]
+    rows: tuple[int, ...]
+    exact: Array
+    scale: Array
+
+    @classmethod
+    def of(
+        cls, states: ExactStates, joints: Sequence[int], efforts: Mapping[str, float]
+    ) -> Measure:
+        """The measure of these bodies' joints, where some have efforts [N m or N] by name."""
+        model, n = states.model, len(states.q)
+        rows, places = list[int](), list[tuple[str, slice]]()
+        for body in joints:
+            mine = list(model.nodes[body].freedoms)
+            places.append((model.joints[body].name, slice(len(rows), len(rows) + len(mine))))
+            rows += mine
+        state = State(model, unstack(states.q), (), unstack(states.v))
+        g = jacobian_of(state, rows, n)
+        mobility = np.einsum("nri,nir->nr", g, np.linalg.solve(states.mass, np.swapaxes(g, 1, 2)))
+        scale = states.size * np.sqrt(mobility)
+        for name, part in places:
+            if 0.0 < efforts.get(name, math.inf) < math.inf:
+                scale[:, part] = np.minimum(scale[:, part], efforts[name] * mobility[:, part])
+        exact = states.accelerations(rows)
+        return cls(states, tuple(places), tuple(rows), exact, np.maximum(scale, TINY))
+
+    def scales(self, tree: TreeMap) -> Array:
+        """What errors of a tree's velocities are relative to (n, tree.nv)."""
+        return self.scale[:, [self.rows.index(r) for r in tree.velocities]]
+
+    def errors(self, tree: TreeMap) -> dict[str, Error]:
+        """The errors of a tree, with its relation to the robot."""
+        states = self.states.on(tree)
+        with np.errstate(all="ignore"):
+            ddt = on_arrays(aba, tree.model, states.t, states.dt, states.tau)
+        found = self._spanning(tree.model, states, ddt)
+        result = {}
+        for name, part in self.joints:
+            off = np.abs(found[name] - self.exact[:, part]) / self.scale[:, part]
+            off = np.where(np.isfinite(off), off, np.inf)
+            result[name] = Error(float(np.max(np.median(off, axis=0))), float(np.max(off)))
+        return result
+
+    def _spanning(self, tree: Model, states: TreeStates, ddt: Array) -> dict[str, Array]:
+        """Accelerations of all of the tree's joints (n, velocities), by name."""
+        state = State(tree, unstack(states.t), (), unstack(states.dt))
+        found = stack(state.accelerations(unstack(ddt)), (len(ddt),))
+        return {
+            joint.name: found[:, list(node.freedoms)]
+            for joint, node in zip(tree.joints, tree.nodes, strict=True)
+        }
+
+
+def worst_joint(errors: Errors) -> tuple[str, Error]:
+    """The joint with the largest median."""
+    return max(errors.items(), key=lambda each: (each[1].median, each[1].worst))
+
+
+def percent(error: float) -> str:
+    """A relative error in words."""
+    return f"{float(f'{100.0 * error:.2g}'):g} %" if math.isfinite(error) else "all bounds"

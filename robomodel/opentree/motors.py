@@ -1,0 +1,218 @@
+"""Motors and limits of an open tree's joints, as its robot's motors and linkages have them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from robomodel.description import (
+    ONE_DOF,
+    Description,
+    Joint,
+    Limits,
+    Motor,
+    Transmission,
+    TransmittedJoint,
+)
+from robomodel.description import Actuator as ActuatorEnd
+from robomodel.description.transmissions import SIMPLE, actuator_terms
+from robomodel.dynamics.actuators.envelopes import JointEnvelope, carrying, joint_envelope
+from robomodel.dynamics.lumped import select
+from robomodel.errors import warn_at
+from robomodel.model.actuators import Actuator
+from robomodel.model.model import Model
+from robomodel.opentree.passive import moving_joints, rates_of
+from robomodel.reach.ranges import joint_range
+
+# --- actuators ------------------------------------------------------------------------------------
+
+
+def with_actuators(model: Model, description: Description) -> Description:
+    """The description with a transmission for each actuator of the model, with its limits.
+
+    Transmissions of the file stay, if it has any. Otherwise an actuator acts where its force does:
+    at the rotor's joint if there is a rotor, else at the joint that it drives. Actuators without
+    effort are left out.
+    """
+    actuators = {each.name: each for each in model.actuators}
+    if any(each.actuators for each in description.transmissions):
+        return replace(
+            description,
+            transmissions=tuple(
+                replace(each, actuators=tuple(_limited_end(each, end, actuators)
+                                              for end in each.actuators))
+                for each in description.transmissions
+            ),
+        )  # fmt: skip
+    names = {joint.name for joint in description.joints}
+    motors = {joint.name: joint.motor for joint in description.joints if joint.motor}
+    added = []
+    for each in model.actuators:
+        if each.joint in names and each.effort_limit > 0.0:
+            motor = motors.get(each.name, Motor())
+            effort, velocity = each.effort_limit, each.velocity_limit
+            motor = replace(motor, effort=effort, velocity=velocity)
+            ends = (TransmittedJoint(each.joint),), (ActuatorEnd(each.name, motor=motor),)
+            added.append(Transmission(each.name, SIMPLE, *ends))
+    return replace(description, transmissions=(*description.transmissions, *added))
+
+
+def _limited_end(
+    transmission: Transmission, end: ActuatorEnd, actuators: Mapping[str, Actuator]
+) -> ActuatorEnd:
+    """An actuator with the limits that joints behind it give it where the file gives none."""
+    first = transmission.joints[0].name if transmission.joints else ""
+    if (actuator := actuators.get(end.name or first)) is None:
+        return end
+    effort, velocity = actuator.effort_limit, actuator.velocity_limit
+    motor = replace(end.motor or _motor(actuator), effort=effort, velocity=velocity)
+    return end if motor == Motor() else replace(end, motor=motor)
+
+
+def with_motors_at_neutral(model: Model, tree: Description) -> Description:
+    """The open tree with the model's actuators on the joints that move, by ratios at neutral."""
+    _, names, independent_rates = moving_joints(model)
+    rates = model.constraint_jacobian(model.neutral()) @ independent_rates
+    scalar = {joint.name for joint in tree.joints if joint.type in ONE_DOF}
+    drives: dict[str, list[int]] = {}  # for each joint, the numbers of joints its actuators move
+    added = []
+    for each in model.actuators:
+        terms = rates_of(sum((k * rates[v] for v, k in each.rows), np.zeros(model.nv)), names)
+        if not terms or not terms.keys() <= scalar:
+            warn_at(
+                f"the actuator '{each.name}' is not in the open tree: it "
+                + ("drives a joint of several freedoms" if terms else "moves none of its joints"),
+                model.description.source,
+                strict=False,
+            )
+            continue
+        ends = tuple(TransmittedJoint(name, reduction=ratio) for name, ratio in terms.items())
+        for name in terms:
+            drives.setdefault(name, []).append(len(terms))
+        if each.effort_limit > 0.0:
+            motor = ActuatorEnd(each.name, motor=_motor(each))
+            added.append(Transmission(each.name, "motor", ends, (motor,)))
+    added += _motors_of_joints(model, tree, drives)
+    file_efforts = {joint.name: joint.limits.effort for joint in model.description.joints}
+    joints = tuple(
+        replace(
+            joint,
+            motor=None,
+            limits=joint.limits
+            if drives[joint.name] == [1]
+            else replace(joint.limits, effort=file_efforts[joint.name]),
+        )
+        if joint.name in drives
+        else joint
+        for joint in tree.joints
+    )
+    return replace(tree, joints=joints, transmissions=tuple(added))
+
+
+def _motors_of_joints(
+    model: Model, tree: Description, driven: Collection[str]
+) -> Iterator[Transmission]:
+    """A motor for each joint with an effort limit that no actuator of the model drives."""
+    for each in model.description.transmissions:
+        if each.actuators and each.joints and not any(actuator_terms(each)):
+            warn_at(
+                f"a transmission of the type '{each.type}' is not written; each of its joints with "
+                "a limit of its effort has a motor of its own",
+                each.source,
+                strict=False,
+            )
+    follow = {model.joints[body].name for body in select(model).following}
+    for joint in tree.joints:
+        effort = joint.limits.effort
+        moved = joint.name in driven or joint.name in follow
+        if joint.type in ONE_DOF and not moved and 0.0 < effort < math.inf:
+            ends = (TransmittedJoint(joint.name),), (ActuatorEnd(joint.name),)
+            yield Transmission(joint.name, "motor", *ends)
+
+
+def _motor(actuator: Actuator) -> Motor:
+    return Motor(
+        effort=actuator.effort_limit,
+        velocity=actuator.velocity_limit,
+        stall_torque=actuator.stall_torque,
+        no_load_speed=actuator.no_load_speed,
+        torque_constant=actuator.torque_constant,
+        resistance=actuator.resistance,
+    )
+
+
+# --- limits of open trees -------------------------------------------------------------------------
+
+
+def with_limits(model: Model, tree: Description) -> Description:
+    """The open tree with the limits that joints have behind rotors, gears and linkages.
+
+    Effort and velocity limits are what motors give everywhere in the range, which ends at limits
+    and dead points of the linkage. Tighter limits of the file stay. A motor's own numbers go with
+    its rotor; a torque-speed curve behind a constant ratio is converted to the joint.
+    """
+    if not any(joint.motor for joint in tree.joints) and not _limits_anything(model):
+        looped = {name for cluster in model.clusters if cluster.varies for name in cluster.joints}
+        joints = [
+            _reaching(model, joint) if joint.name in looped and joint.type in ONE_DOF else joint
+            for joint in tree.joints
+        ]
+        return replace(tree, joints=tuple(joints))
+    bodies = {model.joints[body].name: body for body in carrying(model)}
+    joints = [
+        _limited(model, joint, joint_envelope(model, bodies[joint.name]))
+        if joint.name in bodies and joint.type in ONE_DOF
+        else joint
+        for joint in tree.joints
+    ]
+    return replace(tree, joints=tuple(joints))
+
+
+def _limits_anything(model: Model) -> bool:
+    """Whether any motor or position has a limit: else dead points alone end ranges."""
+    ends = [x for joint in model.joints for x in (joint.lower, joint.upper)]
+    for each in model.actuators:
+        ends += [each.effort_limit, each.velocity_limit]
+        ends += [x for x in (each.stall_torque, each.no_load_speed) if x is not None]
+    return any(map(math.isfinite, ends))
+
+
+def _limited(model: Model, joint: Joint, envelope: JointEnvelope) -> Joint:
+    kind_of_cluster = next(c.kind for c in model.clusters if c.name == envelope.cluster)
+    motor = joint.motor if kind_of_cluster == "joint" else _motor_at_joint(model, envelope)
+    return ending(replace(joint, motor=motor), envelope.limits)
+
+
+def _reaching(model: Model, joint: Joint) -> Joint:
+    """A joint with the limits of its range."""
+    reach = joint_range(model, joint.name)
+    return ending(joint, replace(joint.limits, lower=reach.lower, upper=reach.upper))
+
+
+def ending(joint: Joint, limits: Limits) -> Joint:
+    """A joint with limits; a continuous joint bounded on one side only stays unbounded."""
+    bounded = math.isfinite(limits.lower) and math.isfinite(limits.upper)
+    kind = "revolute" if joint.type == "continuous" and bounded else joint.type
+    if kind == "continuous":
+        limits = replace(limits, lower=joint.limits.lower, upper=joint.limits.upper)
+    return replace(joint, type=kind, limits=limits)
+
+
+def _motor_at_joint(model: Model, envelope: JointEnvelope) -> Motor | None:
+    """The torque-speed curve of a joint's motor, at the joint; None if several motors drive it."""
+    actuators = [each for each in model.actuators if each.name in envelope.actuators]
+    if len(actuators) != 1 or not envelope.constant or not math.isfinite(envelope.effort):
+        return None
+    (actuator,) = actuators
+    if actuator.stall_torque is None or actuator.no_load_speed is None:
+        return None
+    ratio = envelope.effort / min(actuator.effort_limit, actuator.stall_torque)
+    return Motor(
+        effort=actuator.effort_limit * ratio,
+        velocity=actuator.velocity_limit / ratio,
+        stall_torque=actuator.stall_torque * ratio,
+        no_load_speed=actuator.no_load_speed / ratio,
+    )
