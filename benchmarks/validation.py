@@ -59,7 +59,7 @@ def found(description: object) -> Named:
     from robomodel.model import build
     from robomodel.reports.validation import mechanism_checks
     from robomodel.reports.validation.context import CheckContext
-    from robomodel.reports.validation.study import CHECKS, _as_finding, _issues, of_error
+    from robomodel.reports.validation.study import CHECKS, _as_findings, _issues, of_error
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -68,7 +68,7 @@ def found(description: object) -> Named:
         except DescriptionError as error:
             return gravest(of_error(error).findings)
         context = CheckContext(model)
-        findings = [_as_finding(issue.message) for issue in _issues(model)]
+        findings = [each for issue in _issues(model) for each in _as_findings(issue.message)]
         for check in CHECKS:
             if check.__module__ != mechanism_checks.__name__ and check.__name__ not in SLOW:
                 findings += check(context)

@@ -204,9 +204,13 @@ def test_another_part_is_a_note() -> None:
 @pytest.mark.parametrize("base", [False, True])
 def test_a_floating_base_a_ball_and_a_loop(base: bool) -> None:
     """Ball joints have no axis; a spherical loop between the legs belongs to both."""
+    level = (
+        '<inertial><origin xyz="0.1 0 0"/><mass value="1"/><inertia ixx="0.002" iyy="0.004" '
+        'izz="0.004" ixy="0" ixz="0" iyz="0"/></inertial>'
+    )
     legs = [
-        limb(side, y, link(f"{side}_arm") + joint(f"{side}_ball", "base", f"{side}_arm",
-                                                  f"0 {2 * y} 0.2", kind="spherical"))
+        limb(side, y, link(f"{side}_arm", level) + joint(
+            f"{side}_ball", "base", f"{side}_arm", f"0 {2 * y} 0.2", kind="spherical"))
         for side, y in (("left", 0.1), ("right", -0.1))
     ]  # fmt: skip
     tie = loop("tie", "spherical", "left_shank", "right_shank", "0 -0.13 0", "0 0.13 0")

@@ -27,6 +27,7 @@ ROOT = -1  # the segment of the root link and what is fixed to it
 SIMILAR = 0.6  # share of two limbs' joints that correspond, for them to be compared
 ALIKE = 0.6  # share of the quantities of two limbs that agree: twins
 COPIES = 0.8  # the same if nothing but themselves says so: not placed as the body has them
+FEWEST = 3  # joints of limbs that are compared though they are not placed so
 KINEMATICS = 0.5  # the same of their places and axes alone
 EVIDENCE = 2.5  # quantities that agree, for twins
 PLACED = 0.03  # of the share: what the place of a limb counts between maps
@@ -380,6 +381,7 @@ def _under_maps(
     origin = np.zeros(3) if parent == ROOT else segments[parent].place
     turn = np.eye(3) if parent == ROOT else segments[parent].turn
     maps = np.array(_maps(turn, segments[one], segments[other]))
+    sizes = [_count(skeleton, head, leave_out) for head in (one, other)]
     matched: dict[tuple[tuple[int, int], ...], list[int]] = defaultdict(list)
     for number, by in enumerate(maps):
         matched[tuple(_matched(skeleton, one, other, by, leave_out))].append(number)
@@ -387,9 +389,16 @@ def _under_maps(
         agreement = _Agreement.of(skeleton, pairs, maps, origin)
         for number in heads:
             chosen, share = agreement.from_head(number)
+            share *= len(pairs) / max(sizes)
             placed = bool(agreement.placed[number] > 0.5)
-            if share >= (ALIKE if placed else COPIES):
+            if share >= ALIKE if placed else share >= COPIES and len(pairs) >= FEWEST:
                 yield Twins(skeleton, parent, pairs, maps[chosen], share, placed)
+
+
+def _count(skeleton: Skeleton, number: int, leave_out: frozenset[int]) -> int:
+    """The number of segments of a subtree."""
+    below = (n for n in skeleton.segments[number].children if n not in leave_out)
+    return 1 + sum(_count(skeleton, each, leave_out) for each in below)
 
 
 ANGLES = (math.pi, math.pi / 2, -math.pi / 2, math.pi / 3, -math.pi / 3, 2 * math.pi / 3,
