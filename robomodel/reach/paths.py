@@ -85,6 +85,12 @@ class CompiledGeometry(Geometry):
         jacobian = y[..., values:].reshape(*y.shape[:-1], self.rows, self.nv)
         return y[..., : self.nq], y[..., self.nq : values], jacobian
 
+    def only(self, rows: Sequence[int]) -> Geometry:
+        """As :meth:`Geometry.only`; without the program, which evaluates all conditions."""
+        if len(rows) == self.rows:
+            return self
+        return Geometry(self.links, self.loops, self.linear).only(rows)
+
     def integrate(self, q: Array, dq: Array) -> Array:
         """As :meth:`Geometry.integrate`."""
         return self.step(q, dq)[0]
