@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from cases import few
 
@@ -21,6 +23,18 @@ def test_a_knee_and_not_its_crank(name: str, joints: tuple[str, ...]) -> None:
     model = rm.robots.load(name)
     assert rm.limb_joints(model) == joints
     assert rm.limb_joints(rm.load(rm.robots.path(name), floating_base=True)) == joints
+
+
+def test_it_is_not_what_the_file_marks() -> None:
+    """Cranks, or motors' joints, are independent in these files."""
+    data = Path(__file__).parent / "data" / "limbs"
+    limbs = {
+        "five_bar_leg.urdf": ("front", "front_knee", "wheel"),
+        "ankle_belts_two_rods.urdf": ("pitch", "roll"),
+        "digger_cylinder.urdf": ("boom", "stick"),
+    }
+    for name, joints in limbs.items():
+        assert rm.limb_joints(rm.load(data / name)) == joints
 
 
 @pytest.mark.slow

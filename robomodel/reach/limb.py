@@ -50,6 +50,10 @@ LEVER = 2.0  # rad for a radian: what turns faster is a rotor, and follows nothi
 SEED = 20260301
 
 
+class UndeterminedError(ValueError):
+    """A cluster that the wanted joints, or no whole joints, determine."""
+
+
 def limb_joints(model: Model) -> tuple[str, ...]:
     """The joints that carry the limbs: those of the open tree (:func:`robomodel.approximate_tree`).
 
@@ -81,7 +85,7 @@ def limb_bodies(model: Model) -> tuple[tuple[int, ...], ...]:
         mine = next(c for c in view.clusters if set(c.joints) & set(cluster.joints))
         try:
             names = [view.joints[body].name for body in chosen(view, mine.index)[0]]
-        except ValueError:
+        except UndeterminedError:
             names = [model.joints[b].name for b in cluster.bodies if model.joints[b].independent]
         result.append(tuple(sorted(places[name] for name in names)))
     return tuple(result)
@@ -237,13 +241,13 @@ class Choice:
         first = self.cluster.spanning_v.start
         return [v - first for v in self.model.nodes[body].freedoms]
 
-    def refusal(self) -> ValueError:
+    def refusal(self) -> UndeterminedError:
         """The error for a cluster that the wanted joints, or no joints, determine."""
         model, cluster = self.model, self.cluster
         if self.wanted:
             freedoms = ", ".join(f"'{label}'" for label in cluster.independent)
             named = few([model.joints[body].name for body in self.wanted])
-            return ValueError(
+            return UndeterminedError(
                 f"joints: {named} cannot be the tree's, or be among them: their velocities depend "
                 f"on each other at neutral, or are more than the {cluster.nv} freedoms of cluster "
                 f"'{cluster.name}' ({freedoms})"
@@ -254,7 +258,7 @@ class Choice:
 
     def _closed(self, guesses: Array, keep: newton.Kept = newton.FREE) -> tuple[Array, Mask]:
         """The guesses closed, and which of them close within the joints' limits."""
-        geometry, rows = self.motion.geometry, self.cluster.closing_rows or None
+        geometry, rows = self.cluster.geometry, self.cluster.closing_rows or None
         if not geometry.rows:
             positions, gap = guesses, np.zeros(len(guesses))
         else:
@@ -296,7 +300,7 @@ class Choice:
         without limits. A path ends where loops do not close, a joint meets its limit, or the joints
         no longer determine the cluster.
         """
-        geometry, motion = self.motion.geometry, self.motion
+        geometry, motion = self.cluster.geometry, self.motion
         columns = [c for body in bodies for c in self.columns(body)]
         at, unit = motion.positions(self.start)[columns], motion.unit[columns]
         low, high = motion.low[columns], motion.high[columns]
@@ -360,10 +364,10 @@ def select_in(model: Model, cluster: Cluster, g: Array) -> list[int]:
     return chosen
 
 
-def no_tree(model: Model, cluster: Cluster) -> ValueError:
+def no_tree(model: Model, cluster: Cluster) -> UndeterminedError:
     """The error for a cluster that no set of whole joints determines."""
     freedoms = ", ".join(f"'{label}'" for label in cluster.independent)
-    return ValueError(
+    return UndeterminedError(
         f"cluster '{cluster.name}' of '{model.name}' moves in {cluster.nv} freedoms "
         f"({freedoms}) that no whole joints of it have, so no open tree stands for it; "
         "use an exact method"
