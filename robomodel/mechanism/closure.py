@@ -185,7 +185,7 @@ class Geometry:
                 loops.append(loop)
             n += len(loop.rows)
         linear = tuple(each for k, each in enumerate(self.linear, n) if k in wanted)
-        return replace(self, loops=tuple(loops), linear=linear)
+        return Geometry(self.links, tuple(loops), linear)
 
     def gap(self, q: Array) -> Array:
         """The largest residual of each configuration."""
