@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import texts as write
 from cases import few
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -209,6 +210,39 @@ def test_solids_of_leaves_reach_their_centre_of_mass(name: str, links: str) -> N
         centre = np.array(link.inertial.origin.xyz)
         along = centre / np.linalg.norm(centre)
         assert np.max(corners @ along) >= np.linalg.norm(centre)
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_cylinders_are_barrels_from_their_pins_with_rods_in_them(sign: float) -> None:
+    """And no boxes on rails; the rod's eye is outside, its other end inside, at both ends."""
+    low, high = sorted((sign * 0.6, sign * 0.95))
+    limits = f'<limit lower="{low}" upper="{high}"/><initial position="{sign * 0.74}"/>'
+    model = rm.load(
+        write.robot(
+            *(write.link(name) for name in ("boom", "barrel", "rod")),
+            write.joint("boom", "base", "boom", axis="0 1 0"),
+            write.joint("pin", "base", "barrel", "0.3 0 -0.3", axis="0 1 0"),
+            write.joint("stroke", "barrel", "rod", kind="prismatic", axis="1 0 0", more=limits),
+            write.loop("eye", "revolute", "rod", "boom", to="1 0 0", more='<axis xyz="0 1 0"/>'),
+        ),
+        independent="stroke",
+    )
+    drawn = [each for each in link_solids(model) if not each.hinge]
+    (barrel,) = (each.corners for each in drawn if each.link == "barrel")
+    (rod,) = (each.corners for each in drawn if each.link == "rod")
+    ends = np.sort(sign * barrel[:, 0])[[0, -1]]
+    np.testing.assert_allclose(ends, [0.0, 0.9 * 0.6], atol=1e-9)
+    assert np.max(np.abs(rod[:, 1:])) < 0.6 * np.max(np.abs(barrel[:, 1:]))
+    inner, eye = np.sort(sign * rod[:, 0])[[0, -1]]
+    assert eye == pytest.approx(0.0, abs=1e-9)
+    for stroke in (0.6, 0.95):
+        assert 0.0 < stroke + inner <= 0.9 * 0.6 + 1e-9  # in the barrel
+    beside = rm.load(
+        write.robot(
+            write.link("cart"), write.joint("rail", "base", "cart", kind="prismatic", axis="1 0 0")
+        )
+    )
+    assert len([each for each in link_solids(beside) if each.link == "base"]) == 1  # a rail
 
 
 def test_every_link_is_drawn_in_a_colour_of_its_own() -> None:

@@ -2,7 +2,7 @@
 
 A link is the hull of balls at its joints and at the ends of its loops; a hinge is a cylinder about
 its axis; what only turns about its axis (a rotor, a wheel) is a disc of its inertia; what slides is
-a box on a rail.
+a box on a rail, or the rod of a cylinder in its barrel.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ THICKEST, THINNEST = 0.03, 0.006  # radii of bars, of the robot's size
 SLENDER = 0.1  # radius of a bar, of its length
 SIDE = np.array([0.3, -1.0, 0.6])  # from where mechanisms that are not planar are seen
 HINGES = ("revolute", "continuous", "screw")
+BARREL = 0.9  # length of a cylinder's barrel, of the distance from its pin to the eye of its rod
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,8 @@ def link_solids(model: Model) -> Iterator[Solid]:
     moved_by = {joint.child: joint for joint in model.description.joints}
     poses = link_poses(model, model.neutral())
     hinges: Counter[tuple[float, ...]] = Counter()  # in one place, about one axis
+    cylinders = [each for each in moved_by.values() if _is_cylinder(model, each, moved_by)]
+    barrels, rods = {x.parent: x for x in cylinders}, {x.child: x for x in cylinders}
     for link in model.description.links:
         joint = moved_by.get(link.name)
         ends = list(_ends(model, link))
@@ -67,7 +70,11 @@ def link_solids(model: Model) -> Iterator[Solid]:
             continue  # a name for a place
         radius = float(np.clip(SLENDER * length, THINNEST * size, THICKEST * size))
         hinged = joint is not None and joint.type in HINGES
-        if length > 1e-9:
+        if (cylinder := barrels.get(link.name) or rods.get(link.name)) is not None:
+            reach, thick = _stroke(cylinder)[0], _thickness(cylinder, size)
+            yield _barrel(cylinder, thick) if link.name in barrels else _rod(cylinder, thick)
+            radius, length = thick, abs(reach)
+        elif length > 1e-9:
             parts = [radius * ball() + end for end in (np.zeros(3), *ends)]
             yield Solid(link.name, *hull(np.concatenate(parts)))
         elif not hinged:
@@ -81,8 +88,66 @@ def link_solids(model: Model) -> Iterator[Solid]:
             hinges[place] += 1
             deep = 2.0 * wide if length > 1e-9 else 0.5 * wide
             yield Solid(link.name, *hull(_cylinder(np.array(joint.axis), wide, deep)), True)
-        if joint is not None and joint.type == "prismatic":
+        if joint is not None and joint.type == "prismatic" and link.name not in rods:
             yield from _slide(joint, 1.5 * radius, size)
+
+
+def _is_cylinder(model: Model, joint: Joint, moved_by: Mapping[str, Joint]) -> bool:
+    """Whether a slide is the rod of a cylinder: out of a barrel that turns on a pin, along a line.
+
+    Its stroke is on one side of the pin, the barrel carries nothing else, and the rod's eye is on
+    the line.
+    """
+    pin = moved_by.get(joint.parent)
+    low, high = joint.limits.lower, joint.limits.upper
+    if joint.type != "prismatic" or pin is None or pin.type not in HINGES or not low * high > 0.0:
+        return False
+    if (
+        not math.isfinite(high - low)
+        or sum(x.parent == joint.parent for x in moved_by.values()) > 1
+    ):
+        return False
+    axis = np.array(joint.axis) / np.linalg.norm(joint.axis)
+    along = np.array(joint.origin.rotation) @ axis
+    points = [(np.array(joint.origin.xyz), along)]
+    points += [(np.array(x.origin.xyz), axis) for x in moved_by.values() if x.parent == joint.child]
+    for loop in model.description.loops:
+        ends = (loop.predecessor, loop.successor)
+        points += [(np.array(x.origin.xyz), axis) for x in ends if x.link == joint.child]
+        if joint.parent in [x.link for x in ends]:
+            return False
+    reach = abs(_stroke(joint)[0])
+    square = abs(float(along @ np.array(pin.axis))) < PARALLEL * float(np.linalg.norm(pin.axis))
+    return square and all(
+        np.linalg.norm(point - line * (line @ point)) < PARALLEL * reach for point, line in points
+    )
+
+
+def _stroke(joint: Joint) -> tuple[float, float]:
+    """The ends of a cylinder's stroke, the one nearer to its pin first."""
+    near, far = sorted((joint.limits.lower, joint.limits.upper), key=abs)
+    return near, far
+
+
+def _thickness(joint: Joint, size: float) -> float:
+    """The radius of a cylinder's barrel."""
+    return float(np.clip(SLENDER * abs(_stroke(joint)[0]), THINNEST * size, THICKEST * size))
+
+
+def _barrel(joint: Joint, radius: float) -> Solid:
+    """The barrel of a cylinder, from its pin to where the rod is when it is in."""
+    axis, reach = np.array(joint.axis), BARREL * _stroke(joint)[0]
+    axis = np.array(joint.origin.rotation) @ axis / np.linalg.norm(axis)
+    tube = _cylinder(axis, radius, abs(reach)) + 0.5 * reach * axis
+    return Solid(joint.parent, *hull(tube + np.array(joint.origin.xyz)))
+
+
+def _rod(joint: Joint, radius: float) -> Solid:
+    """The rod of a cylinder, from its eye as far back as it stays in the barrel."""
+    near, far = _stroke(joint)
+    axis = np.array(joint.axis) / np.linalg.norm(joint.axis)
+    length = math.copysign(min(abs(far - BARREL * near), BARREL * abs(near)), near)
+    return Solid(joint.child, *hull(_cylinder(axis, 0.5 * radius, abs(length)) - length / 2 * axis))
 
 
 def _slide(joint: Joint, radius: float, size: float) -> Iterator[Solid]:
