@@ -304,6 +304,13 @@ def columns_of(model: Model, cluster: Cluster) -> list[SpanningColumn]:
     return columns
 
 
+def spanning_start(cluster: Cluster, q: Array) -> Array:
+    """All positions of a cluster's joints from its part of q."""
+    if cluster.implicit:
+        return q.copy()
+    return np.array([float(x) for x in cluster.constraint.positions(q.tolist())])
+
+
 def velocity_units(model: Model, cluster: Cluster) -> Array:
     """Units in which a cluster's spanning velocities are comparable: 1 rad, or its size [m]."""
     return column_units(columns_of(model, cluster), cluster.geometry.scale)

@@ -30,10 +30,9 @@ from robomodel.mechanism.continuation import CROSSING, Continuation, Limits, Poi
 from robomodel.mechanism.joints import Revolute
 from robomodel.mechanism.walks import ALONG, STRIDE, Path, Positions, Turning, lead, path, wander
 from robomodel.model.derived import cached_on_model, traced
-from robomodel.model.elements import Cluster, columns_of, velocity_units
+from robomodel.model.elements import Cluster, columns_of, spanning_start, velocity_units
 from robomodel.model.model import Model
 from robomodel.model.spins import find_spins
-from robomodel.reach.ranges import spanning_start
 from robomodel.scalars import Scalar, Vector
 from robomodel.tolerances import CLOSED, MOVES, NOTHING, RANK, TINY, WITHIN
 

@@ -24,9 +24,17 @@ from robomodel.mechanism.constraints import LoopCondition
 from robomodel.mobility import column_limits
 from robomodel.model.arguments import as_array, check_one_configuration
 from robomodel.model.derived import cached_on_model
-from robomodel.model.elements import Cluster, Joint, columns_of, units_of, velocity_units
+from robomodel.model.elements import (
+    Cluster,
+    Joint,
+    columns_of,
+    spanning_start,
+    units_of,
+    velocity_units,
+)
 from robomodel.model.model import Model
 from robomodel.model.spins import find_spins
+from robomodel.reach.groups import split, units
 from robomodel.reach.paths import (
     CompiledGeometry,
     Part,
@@ -34,8 +42,10 @@ from robomodel.reach.paths import (
     RangeEnd,
     follow,
 )
-from robomodel.reach.uphill import extremes, walks
+from robomodel.reach.uphill import extremes
 from robomodel.tolerances import HUGE, SINGULAR, WITHIN
+
+FURTHER = 2000  # configurations from which a climb may begin again
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,13 +231,6 @@ def _named(
 # ---- paths ---------------------------------------------------------------------------------------
 
 
-def spanning_start(cluster: Cluster, q: Array) -> Array:
-    """All positions of a cluster's joints from its part of q."""
-    if cluster.implicit:
-        return q.copy()
-    return np.array([float(x) for x in cluster.constraint.positions(q.tolist())])
-
-
 def held_columns(
     model: Model, cluster: Cluster, joint: str, q: Array
 ) -> tuple[int, tuple[int, ...]]:
@@ -331,16 +334,6 @@ def part_of(model: Model, cluster: Cluster, column: int, kept: Sequence[int] = (
                for name in spin.joints if cluster.joints[at] not in spin.joints}  # fmt: skip
     spinning = frozenset(c for c, name in joint_of.items() if name in turning)
     return _part(model, cluster.index, reduced, group, spinning)
-
-
-@cached_on_model
-def parts_of(model: Model, index: int) -> tuple[Part, ...]:
-    """A cluster's parts, one for each group of joints that conditions relate.
-
-    Without joints that hinder nothing, as :func:`part_of`; these follow (``Part.completed``).
-    """
-    reduced = _reduced(model, index, frozenset())
-    return tuple(_part(model, index, reduced, group) for group in reduced.groups)
 
 
 @cached_on_model
@@ -519,14 +512,20 @@ def _ends(model: Model, cluster: Cluster, joint: Joint) -> tuple[RangeEnd, Range
     path = follow(part, spanning, (), column)
     if path is not None:
         return path.range(column)
-    return extremes(part, column, spanning, lambda: _reached(model, cluster.index, part))
+    return extremes(part, column, spanning, lambda: _reached(model, cluster.index))
 
 
 @cached_on_model
-def _reached(model: Model, index: int, part: Part) -> Array:
-    """Configurations of a part of a cluster to which ways lead from neutral."""
-    cluster = model.clusters[index]
-    return walks(part, spanning_start(cluster, np.array(cluster.start)))
+def _reached(model: Model, index: int) -> Array:
+    """Configurations of a cluster to which paths lead from neutral, up to dead points."""
+    cluster, found = model.clusters[index], split(model, index)
+    q = np.tile(spanning_start(cluster, np.array(cluster.start)), (FURTHER, 1))
+    for group in found.groups:
+        sheet = group.on_sheet(units(group.rates)) if group.freedoms else group
+        pool = sheet.pool.q
+        chosen = np.linspace(0, len(pool) - 1, FURTHER).astype(int)
+        q[:, group.places] = pool[np.ix_(chosen, group.places)]
+    return found.followers.completed(q)
 
 
 def _driven(

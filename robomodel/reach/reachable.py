@@ -31,10 +31,9 @@ from robomodel.mechanism.continuation import Ends
 from robomodel.mobility.exploration import column_ranges
 from robomodel.model.configurations.following import integrate_open
 from robomodel.model.derived import cached_on_model
-from robomodel.model.elements import Cluster, columns_of, joint_slices
+from robomodel.model.elements import Cluster, columns_of, joint_slices, spanning_start
 from robomodel.model.model import Model
 from robomodel.reach.groups import Group, Split, split, units
-from robomodel.reach.ranges import spanning_start
 from robomodel.tolerances import CLOSED, MOVES, NOTHING, WITHIN
 
 if TYPE_CHECKING:

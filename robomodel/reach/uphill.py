@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -30,12 +30,8 @@ STRIDE = 0.1  # radians, or cluster sizes: loops bend a stride by its square hal
 SHORTEST = 1e-5  # strides below are none: what is left of the height is their square
 ROUNDS = 300  # of the longest strides, 30 radians
 CURVED = 1e-6  # curvatures below are none: of differences by VARIED rounding leaves 1e-10
-WALKS, STRIDES = 48, 120  # random walks that look for further starts, each 18 radians long
-WALK_STRIDE = 0.15  # radians, or cluster sizes, of their strides
-WOBBLE = 0.3  # of a stride, across its direction
 STARTS = 4  # further starts of a climb
 BETWEEN_STARTS = 0.5  # radians, or cluster sizes, between these
-SEED = 20241126
 
 
 def extremes(
@@ -43,7 +39,7 @@ def extremes(
 ) -> tuple[RangeEnd, RangeEnd]:
     """The ends of the range of a joint with one freedom, by its column, and what they are.
 
-    Uphill from the start, and from ``further`` configurations, as those of :func:`walks`. Joints
+    Uphill from the start, and from ``further`` configurations, which paths lead to. Joints
     that the start has beyond a limit go no further.
     """
     low, high = (_Climb(part, column, sign, start).end(further) for sign in (-1.0, 1.0))
@@ -268,40 +264,6 @@ class _Climb:
             near = np.linalg.norm(away[:, list(self.part.columns)], axis=1) < BETWEEN_STARTS
             heights = np.where(near, -math.inf, heights)
         return chosen
-
-
-def walks(part: Part, start: Array) -> Array:
-    """Closed configurations (n, nq) to which ways lead from a start within limits.
-
-    By random walks on the branch of the loops; a walk that cannot go on takes another direction.
-    """
-    chart = Chart.at(part, start)
-    if chart is None:
-        return start[None]
-    rng, limited, columns = np.random.default_rng(SEED), list(part.limited), list(part.columns)
-    place = [part.place[c] for c in limited]
-    low = np.minimum(part.low[limited], start[place]) - WITHIN
-    high = np.maximum(part.high[limited], start[place]) + WITHIN
-    q = np.tile(start, (WALKS, 1))
-    chart = chart.turned(q)
-    directions = rng.normal(size=(WALKS, chart.basis.shape[-1]))
-    reached, free = [start[None]], np.tile(part.free(), (WALKS, 1))
-    for _ in range(STRIDES):
-        size = np.linalg.norm(directions, axis=1, keepdims=True)
-        motion = np.einsum("nci,ni->nc", chart.basis, directions / size) * WALK_STRIDE
-        ahead, _, fine = part.stepped(q, motion, free)
-        at = ahead[:, place]
-        there = chart.turned(ahead)
-        fine &= np.all((at >= low) & (at <= high), axis=1) & (there.values > SINGULAR)
-        away = part.geometry.difference(q, ahead)[:, columns] / part.unit[columns]
-        fine &= np.linalg.norm(away, axis=1) < 2.0 * WALK_STRIDE
-        q = np.where(fine[:, None], ahead, q)
-        chart = replace(there, q=q, basis=np.where(fine[:, None, None], there.basis, chart.basis))
-        directions = np.where(fine[:, None], directions, 0.0) + (
-            np.where(fine[:, None], WOBBLE, 1.0) * rng.normal(size=directions.shape)
-        )
-        reached.append(q[fine])
-    return np.concatenate(reached)
 
 
 def _projected(gradient: Array, rows: Array) -> tuple[Array, Array]:

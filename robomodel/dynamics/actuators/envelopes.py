@@ -28,7 +28,7 @@ from robomodel.dynamics.actuators.limbs import (
     unit_rates,
 )
 from robomodel.model.derived import cached_on_model
-from robomodel.model.elements import Cluster, joint_slices
+from robomodel.model.elements import Cluster, joint_slices, spanning_start
 from robomodel.model.model import Model
 from robomodel.reach.box import boxes
 from robomodel.reach.limb import limb_bodies
@@ -37,7 +37,6 @@ from robomodel.reach.ranges import (
     JointRange,
     joint_range,
     path_along,
-    spanning_start,
 )
 from robomodel.scalars import Scalar, Vector, unstack
 from robomodel.spatial import ZERO, Motion, scale

@@ -40,11 +40,11 @@ from robomodel.errors import UnknownNameError, as_names, check_names, did_you_me
 from robomodel.mechanism.constraints import LoopJoint
 from robomodel.mechanism.joints import Revolute
 from robomodel.model import Model
-from robomodel.model.elements import Cluster, units_of
+from robomodel.model.elements import Cluster, spanning_start, units_of
 from robomodel.reach.box import boxes
 from robomodel.reach.curves import grid
 from robomodel.reach.limb import limb_bodies
-from robomodel.reach.ranges import JointRange, joint_range, spanning_start
+from robomodel.reach.ranges import JointRange, joint_range
 from robomodel.reports.actuation import document as actuation_document
 from robomodel.reports.actuation.transmission import Extreme, Transmission, transmissions
 from robomodel.reports.document import Document, HasDocument

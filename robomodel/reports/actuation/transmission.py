@@ -32,10 +32,10 @@ from robomodel.mechanism.constraints import (
 )
 from robomodel.mechanism.joints import Revolute, Spherical
 from robomodel.model import Model
-from robomodel.model.elements import Cluster
+from robomodel.model.elements import Cluster, spanning_start
 from robomodel.reach.limb import limb_bodies
 from robomodel.reach.paths import Path
-from robomodel.reach.ranges import column_of, path_along, spanning_start
+from robomodel.reach.ranges import column_of, path_along
 from robomodel.scalars import stack, unstack
 from robomodel.spatial import UNIT, ZERO, plus
 from robomodel.tolerances import PARALLEL, SAME
