@@ -163,3 +163,37 @@ def test_boxes_are_reached_as_the_closed_form_says() -> None:
         closes.append(bool(np.all(np.abs(angles) <= 1.5)))
     np.testing.assert_array_equal(box.reached, closes)
     assert np.max(np.abs(model.residual(box.q))) < 1e-12
+
+
+def test_a_cylinder_near_its_dead_point() -> None:
+    """Its lever is the distance of its line from the boom's axis: that of a cross product."""
+    name = "digger_cylinder.urdf"
+    _, result = study(name)
+    (cylinder,) = result.cylinders
+    foot, pin = np.array([0.33, -0.22]), np.array([1.05, 0.38])
+    turn = np.array([[np.cos(cylinder.positions), -np.sin(cylinder.positions)],
+                     [np.sin(cylinder.positions), np.cos(cylinder.positions)]])  # fmt: skip
+    eye = np.einsum("ijn,j->ni", turn, pin)
+    line = eye - foot
+    lever = (eye[:, 1] * line[:, 0] - eye[:, 0] * line[:, 1]) / np.linalg.norm(line, axis=1)
+    np.testing.assert_allclose(np.abs(cylinder.levers), np.abs(lever), rtol=1e-9)
+    np.testing.assert_allclose(
+        cylinder.angles, np.arcsin(np.abs(lever) / np.hypot(*pin)), rtol=1e-9
+    )
+    least = cylinder.transmission.least
+    assert (math.degrees(least.angle), least.at) == pytest.approx((7.2077, -0.7), abs=1e-3)
+    in_line = math.atan2(*foot[::-1]) - math.atan2(*pin[::-1])
+    assert cylinder.dead_points[0] == pytest.approx(in_line, abs=1e-8)
+    assert cylinder.margin == pytest.approx(-0.7 - in_line, abs=1e-8)
+    assert np.min(np.abs(cylinder.push)) == pytest.approx(9e4 * np.min(np.abs(lever)))
+    np.testing.assert_array_equal(cylinder.pull, -cylinder.push)
+    assert "the range of boom ends 0.235 rad before its dead point" in str(result)
+    rows = result.as_dict()["transmissions"]
+    assert [(each["rod"], each["input"]) for each in rows] == [("cylinder", "boom")]
+
+
+@pytest.mark.slow
+def test_rods_that_carry_nothing_have_no_angles() -> None:
+    """Links that keep the hand level go along with lift, with angles down to zero."""
+    _, result = study("palletizer_level_hand.urdf")
+    assert [(each.rod, each.input) for each in result.transmissions] == [("drive_rod", "crank")]

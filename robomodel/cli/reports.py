@@ -255,9 +255,10 @@ def actuation(
     anywhere: the same where joints of the limb reach together; file: what this one has), limbs
     (joints, motors, ratios, condition, worst, share, limited, lost_corners), four_bars (joints,
     loop, lengths, frame, kind, margin, input, transmission_angle), transmissions (rod, joint,
-    input, transmission_angle), polygons (joints, unit, poses), workspaces (foot, joints, origin,
-    axes, extent, singular), curves (of each plot name, title, x_label, y_label and lines of label,
-    x, y), pictures (paths of --plots), other (of OTHER the keys robot to curves; null without it),
+    input, transmission_angle), cylinders (cylinder, joint, rest, lever, angle, dead_points, margin,
+    push, pull), polygons (joints, unit, poses), workspaces (foot, joints, origin, axes, extent,
+    singular), curves (of each plot name, title, x_label, y_label and lines of label, x, y),
+    pictures (paths of --plots), other (of OTHER the keys robot to curves; null without it),
     warnings. SI units, radians; null is infinite or not specified.
     docs/actuation.md explains the numbers.
 

@@ -30,6 +30,7 @@ from robomodel.reports.plots import Line, Plot, bounded
 from robomodel.tolerances import SAME, WRITTEN
 
 if TYPE_CHECKING:
+    from robomodel.reports.actuation.cylinders import Cylinder
     from robomodel.reports.actuation.study import (
         Actuation,
         FourBar,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 
 CUT_OFF = 30.0  # times the median: larger values near dead points are cut off in curves
 LOW = math.radians(40.0)  # transmission angle below which the bars mostly load their hinges
+LOW_LEVER = 15.0  # ° between a cylinder and the line to its pin: its lever is a quarter of that
 DIVERGES = 1e4  # times the median: larger values go to infinity at dead points
 AWRY = 10.0  # condition of a limb's map from which on it is named
 DEAD_POINTS = {
@@ -106,6 +108,7 @@ def _sections(designs: Designs) -> list[Section]:
             "Transmission angles of other rods",
             [_rows(designs, _rods, keys=3), _lines(designs, _weak_rods)],
         ),
+        Section("Cylinders", [_rows(designs, _cylinders, keys=2), _lines(designs, _near_dead)]),
         Section("Torques that joints get together", [_rows(designs, _polygons, keys=2)]),
         Section("Workspace", [_lines(designs, _workspaces)]),
         Section("Over the range", shown),
@@ -403,7 +406,9 @@ def _weak(study: Actuation) -> list[str]:
 
 
 def _weak_rods(study: Actuation) -> list[str]:
-    rods = [each.rod for each in study.transmissions if each.least.angle < LOW]
+    slides = {each.name for each in study.cylinders}
+    rods = [each.rod for each in study.transmissions
+            if each.least.angle < LOW and each.rod not in slides]  # fmt: skip
     return [_pushes(name) for name in dict.fromkeys(rods)]
 
 
@@ -425,6 +430,37 @@ def _rods(study: Actuation) -> Table:
 def _placed(end: Extreme, rod: Transmission) -> str:
     at = round(end.at, 9) + 0.0
     return f"{math.degrees(end.angle):.1f}° at {at:.4g} {units_of(rod.slides).position}"
+
+
+def _cylinders(study: Actuation) -> Table:
+    rows: list[list[Cell]] = []
+    for each in study.cylinders:
+        length, force, _, _ = units_of(each.slides)
+        least = each.transmission.least
+        dead = ", ".join(f"{x:.4g}" for x in each.dead_points)
+        rows.append(
+            [each.name, each.joint, _spread(np.abs(each.levers), "m", always=True),
+             f"{math.degrees(least.angle):.1f}° at {each.joint} = {least.at:.4g} {length}",
+             f"{each.joint} = {dead} {length}" if dead else "",
+             _spread(np.abs(each.push), force, always=True),
+             _spread(np.abs(each.pull), force, always=True)]
+        )  # fmt: skip
+    columns = ["cylinder", "moves", "lever", "least transmission angle", "dead point", "push",
+               "pull"]  # fmt: skip
+    return Table(columns, rows)
+
+
+def _near_dead(study: Actuation) -> Iterator[str]:
+    """Cylinders whose range ends near their dead point, or holds it."""
+    for each in study.cylinders:
+        length = units_of(each.slides).position
+        if each.margin == 0.0:
+            yield f"{each.name}: its dead point is within the range of {each.joint}"
+        elif math.degrees(each.transmission.least.angle) < LOW_LEVER:
+            yield (
+                f"{each.name}: the range of {each.joint} ends {each.margin:.3g} {length} before "
+                "its dead point"
+            )
 
 
 def _polygons(study: Actuation) -> Table:
@@ -464,6 +500,7 @@ def _plots(designs: Designs) -> Iterator[Plot]:
         ("speed_torque", ("joint", "slides"), _of_speed_torque),
         ("four_bars", ("loop", "input"), _of_bar),
         ("transmissions", ("rod", "joint", "input", "slides"), _of_rod),
+        ("cylinders", ("name", "joint", "slides"), _of_cylinder),
         ("polygons", ("joints", "unit", "force_units"), _of_polygon),
         ("workspaces", ("foot", "axis_names"), _of_workspace),
     )
@@ -593,6 +630,18 @@ def _angles(
         yield Plot(title, label, "angle [°]", lines, f"transmission_angle_{name}")
 
 
+def _of_cylinder(group: Mapping[str, Cylinder]) -> Iterator[Plot]:
+    first = next(iter(group.values()))
+    lines = [Line(_of(design, "lever"), each.positions, each.levers)
+             for design, each in group.items() if len(each.positions) > 1]  # fmt: skip
+    if lines:
+        yield Plot(
+            f"{first.name}: its lever on {first.joint}",
+            f"{first.joint} [{units_of(first.slides).position}]", "lever [m]", lines,
+            f"lever_{first.name}_{first.joint}",
+        )  # fmt: skip
+
+
 def _of_polygon(group: Mapping[str, Polygon]) -> Iterator[Plot]:
     polygon = next(iter(group.values()))
     one, two = polygon.joints
@@ -651,6 +700,13 @@ def _data(study: Actuation) -> dict[str, Any]:
         "transmissions": [
             picked(each, "rod", "joint", "input") | {"transmission_angle": _angle_data(each)}
             for each in study.transmissions
+        ],
+        "cylinders": [
+            picked(each, "joint", "rest", "dead_points", cylinder="name")
+            | {"margin": each.margin, "lever": _range(np.abs(each.levers))}
+            | {"push": _range(each.push), "pull": _range(each.pull)}
+            | {"angle": _angle_data(each.transmission)}
+            for each in study.cylinders
         ],
         "polygons": [
             picked(each, "joints", "unit")

@@ -46,6 +46,7 @@ from robomodel.reach.curves import grid
 from robomodel.reach.limb import limb_bodies
 from robomodel.reach.ranges import JointRange, joint_range
 from robomodel.reports.actuation import document as actuation_document
+from robomodel.reports.actuation.cylinders import Cylinder, cylinders
 from robomodel.reports.actuation.transmission import Extreme, Transmission, transmissions
 from robomodel.reports.document import Document, HasDocument
 from robomodel.tolerances import MOVES, NOTHING, PARALLEL, SAME, WRITTEN
@@ -158,6 +159,8 @@ class Actuation(HasDocument):
         four_bars: The four-bars.
         transmissions: Transmission angles of rods that are no four-bar's, see
             :class:`robomodel.reports.actuation.transmission.Transmission`.
+        cylinders: Driven slides between pins, see
+            :class:`robomodel.reports.actuation.cylinders.Cylinder`.
         polygons: Torques of joints that share motors.
         workspaces: The workspace of a foot, with its singular curves.
         speed_torque: The torque of each driven joint over its speed.
@@ -170,6 +173,7 @@ class Actuation(HasDocument):
     limbs: tuple[LimbMap, ...]
     four_bars: tuple[FourBar, ...]
     transmissions: tuple[Transmission, ...]
+    cylinders: tuple[Cylinder, ...]
     polygons: tuple[Polygon, ...]
     workspaces: tuple[Workspace, ...]
     speed_torque: tuple[SpeedTorque, ...]
@@ -245,6 +249,7 @@ def actuation(
         if cluster.geometry.loop_joints
         for bar in four_bars(model, cluster, _measured(model, cluster))
     ]
+    slides = tuple(cylinders(model))
     return Actuation(
         model.name,
         model.description.source.file,
@@ -252,7 +257,8 @@ def actuation(
         envelopes,
         tuple(_limbs(model)),
         tuple(bars),
-        tuple(_other_rods(model, bars)),
+        (*_other_rods(model, bars), *(each.transmission for each in slides)),
+        slides,
         tuple(_polygons(model, envelopes)),
         () if foot is None else (workspace(model, foot, joints),),
         tuple(each for joint in envelopes for each in _speed_torque(model, joint)),

@@ -23,6 +23,7 @@ import numpy as np
 
 from robomodel.arrays import Array
 from robomodel.dynamics.actuators.envelopes import OTHERS, at_ends
+from robomodel.dynamics.actuators.limbs import columns_of
 from robomodel.mechanism.constraints import (
     OUTSIDE,
     BodyAnchor,
@@ -33,6 +34,7 @@ from robomodel.mechanism.constraints import (
 from robomodel.mechanism.joints import Revolute, Spherical
 from robomodel.model import Model
 from robomodel.model.elements import Cluster, spanning_start
+from robomodel.reach.curves import ClusterMotion
 from robomodel.reach.limb import limb_bodies
 from robomodel.reach.paths import Path
 from robomodel.reach.ranges import column_of, path_along
@@ -46,6 +48,7 @@ RESTS = 1e-9  # of the size: a slower point rests
 REGULAR = 1e-9  # a singular value of rates of inputs below which they depend on each other
 SEEN = 9  # points of a path at which resting bodies are determined
 EXACT = 1e-8  # steps of a path: accuracy of extremes
+LOADED = 1e-6  # of an input's force: a rod that carries less transmits nothing
 FOLDED = 1e-4  # steps of a path: distance of the points from which a fold of an angle is located
 
 
@@ -230,7 +233,7 @@ class Linkage:
     def rods(self) -> Iterator[Rod]:
         """Its rods."""
         for body in sorted(self.binary):
-            one, other = (self._end(body, pin) for pin in self.around[body].values())
+            one, other = (self.end_at(body, pin) for pin in self.around[body].values())
             hinges = [end.pins[0].point for end in (one, other) if end.turns == 1]
             if not hinges and one.turns + other.turns < SPATIAL:
                 continue
@@ -249,7 +252,7 @@ class Linkage:
                 )  # fmt: skip
                 yield Rod(loop.name, None, (one, other), None)
 
-    def _end(self, body: int, pin: _Pin) -> _End:
+    def end_at(self, body: int, pin: _Pin) -> _End:
         """The end with all joints about the same point, as of balls that are written as hinges."""
         pins, beyond = [pin], pin.beyond(body)
         while pins[-1].turns and beyond in self.binary:
@@ -263,6 +266,50 @@ class Linkage:
             pins.append(following)
             beyond = following.beyond(beyond)
         return _End(tuple(pins), beyond)
+
+    def load(self, rod: Rod, name: str, q: Array) -> float:
+        """The force along a rod, times the cluster's size, where an input pushes with 1.
+
+        Motors give nothing else, and joints of the limb hold. So Kᵀ λ + E h = -e: λ are forces in
+        the loops, h those of the limb's joints, e the input's.
+        """
+        geometry, rows = self.cluster.geometry, list(self.cluster.closing_rows)
+        jacobian = geometry.evaluate(q)[1][rows]
+        limb = limb_bodies(self.model)[self.cluster.index]
+        held = np.eye(geometry.nv)[columns_of(self.model, self.cluster, limb)]
+        push = np.eye(geometry.nv)[column_of(self.cluster, name)]
+        unit = ClusterMotion.of(self.model, self.cluster).unit
+        forces = np.linalg.lstsq((np.concatenate([jacobian, held]) * unit).T, -push * unit)[0]
+        multipliers = np.zeros(geometry.rows)
+        multipliers[rows] = forces[: len(rows)]
+        first, total = 0, np.zeros(3)
+        places = self.points([end.pins[0].point for end in rod.ends], q[None])[0][0]
+        line = (places[1] - places[0]) / np.linalg.norm(places[1] - places[0])
+        for loop in geometry.loops:
+            mine = multipliers[first : first + len(loop.rows)]
+            first += len(loop.rows)
+            if not isinstance(loop, LoopJoint):
+                continue
+            if rod.body is None:
+                total += (loop.name == rod.name) * float(mine[0]) * line
+                continue
+            through = [self.one[n] for branch in loop.branches for n in branch]
+            if rod.body in through:
+                total += self._force(loop, mine, q)
+        return abs(float(total @ line)) * geometry.scale
+
+    def _force(self, loop: LoopJoint, multipliers: Array, q: Array) -> Array:
+        """The force (3,) in a loop, by those of its rows."""
+        geometry, h = self.cluster.geometry, 1.0
+        shifted = []
+        for k in range(3):
+            point = tuple(x + h * (i == k) for i, x in enumerate(loop.successor.point))
+            moved = replace(loop, successor=replace(loop.successor, point=point))
+            shifted.append(evaluate_loops(geometry.links, [moved], q.tolist()).values)
+        here = np.array(evaluate_loops(geometry.links, [loop], q.tolist()).values)
+        along = (np.array(shifted) - here) / h @ multipliers  # in the body's axes
+        axes = self.axes([replace(loop.successor, axes=(e, *UNIT[:2])) for e in UNIT], q[None])[0]
+        return np.asarray(along @ axes)
 
     def _parallel(self, hinges: Sequence[BodyAnchor]) -> bool:
         """Whether the axes of hinges are parallel at neutral."""
@@ -324,7 +371,7 @@ class Linkage:
 
 
 @dataclass(frozen=True)
-class _Drive:
+class Drive:
     """A rod while an input moves: ``base`` is the body that carries the input, ``end`` driven."""
 
     linkage: Linkage
@@ -390,9 +437,22 @@ def transmissions(model: Model, cluster: Cluster) -> list[Transmission]:
             if name not in paths:
                 paths[name] = list(_paths(linkage, name))
             drive = _drive(linkage, rod, name, paths[name][0]) if paths[name] else None
-            if drive is not None:
+            if drive is not None and _transmits(drive, name, paths[name][0]):
                 found.append(_transmission(drive, name, paths[name]))
     return found
+
+
+def _transmits(drive: Drive, name: str, path: Path) -> bool:
+    """Whether a rod turns with an input, or is loaded where that pushes and the limb holds.
+
+    Others only go along, as links that keep a hand level: their angles say nothing.
+    """
+    seen = path.q[:: max(1, len(path.q) // SEEN)]
+    _, speeds = drive.motion(path, seen)
+    size = drive.linkage.cluster.geometry.scale
+    if np.max(np.linalg.norm(speeds[:, 1] - speeds[:, 0], axis=-1)) > RESTS * size:
+        return True
+    return max(drive.linkage.load(drive.rod, name, q) for q in seen) > LOADED
 
 
 def _paths(linkage: Linkage, name: str) -> Iterator[Path]:
@@ -410,11 +470,11 @@ def _paths(linkage: Linkage, name: str) -> Iterator[Path]:
                 yield beside
 
 
-def _drive(linkage: Linkage, rod: Rod, name: str, path: Path) -> _Drive | None:
+def _drive(linkage: Linkage, rod: Rod, name: str, path: Path) -> Drive | None:
     """The end of a rod that an input drives; None if the rod does not move so."""
     n = linkage.cluster.joints.index(name)
     base = linkage.one[linkage.cluster.geometry.links[n].parent]
-    drive = _Drive(linkage, rod, base, 0)
+    drive = Drive(linkage, rod, base, 0)
     seen = path.q[:: max(1, len(path.q) // SEEN)]
     if not drive.moves(path, seen):
         return None
@@ -423,7 +483,7 @@ def _drive(linkage: Linkage, rod: Rod, name: str, path: Path) -> _Drive | None:
     return replace(drive, end=0 if one > other else 1)
 
 
-def _resting(drive: _Drive, path: Path, q: Array) -> set[int]:
+def _resting(drive: Drive, path: Path, q: Array) -> set[int]:
     """The bodies at rest relative to the base."""
     linkage, rest = drive.linkage, {drive.base}
     motions = path.part.null(q, path.held) * path.part.unit[:, None]
@@ -455,7 +515,7 @@ def _distances(linkage: Linkage, source: int, rod: Rod, out: set[int]) -> dict[i
     return away
 
 
-def _transmission(drive: _Drive, name: str, paths: Sequence[Path]) -> Transmission:
+def _transmission(drive: Drive, name: str, paths: Sequence[Path]) -> Transmission:
     """The angles of one rod, and their extremes over all paths of an input."""
     cluster, line = drive.linkage.cluster, paths[0]
     column, n = column_of(cluster, name), cluster.joints.index(name)
@@ -463,11 +523,11 @@ def _transmission(drive: _Drive, name: str, paths: Sequence[Path]) -> Transmissi
         cluster.name, drive.rod.name, drive.rod.ends[drive.end].pins[0].name, name,
         drive.linkage.model.joints[cluster.bodies[n]].type == "prismatic",
         np.asarray(line.q[:, line.part.place[column]]), drive.angles(line, line.q),
-        _extreme(drive, paths, column, 1.0), _extreme(drive, paths, column, -1.0),
+        extreme(drive, paths, column, 1.0), extreme(drive, paths, column, -1.0),
     )  # fmt: skip
 
 
-def _extreme(drive: _Drive, paths: Sequence[Path], column: int, sign: float) -> Extreme:
+def extreme(drive: Drive, paths: Sequence[Path], column: int, sign: float) -> Extreme:
     """The least of sign * angle on all paths of an input, at an end or between points of them."""
     turns = []
     for path in paths:
@@ -489,7 +549,7 @@ def _extreme(drive: _Drive, paths: Sequence[Path], column: int, sign: float) -> 
     return Extreme(sign * best, paths[0].part.position(where, column))
 
 
-def _turn(drive: _Drive, path: Path, sign: float, n: int) -> tuple[float, float]:
+def _turn(drive: Drive, path: Path, sign: float, n: int) -> tuple[float, float]:
     """The least of sign * angle next to a point of a path, and its place."""
     from scipy.optimize import minimize_scalar
 

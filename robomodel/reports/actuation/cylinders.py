@@ -1,0 +1,186 @@
+"""Cylinders: what a driven slide between two pins is worth at the joint of the limb that it moves.
+
+Its lever is its rate for unit rate of that joint, the distance of its line from the joint's axis if
+that is fixed; force times lever is torque. Where the lever vanishes it is at its dead point: it can
+neither hold nor move the limb.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from robomodel.arrays import Array
+from robomodel.dynamics.actuators import maps
+from robomodel.dynamics.actuators.limbs import beside, columns_of
+from robomodel.mechanism.joints import Prismatic
+from robomodel.model import Model
+from robomodel.model.elements import Cluster
+from robomodel.reach.limb import limb_bodies
+from robomodel.reach.paths import Half, Part, Path, joined, walk
+from robomodel.reach.ranges import column_of, part_of, path_along
+from robomodel.reports.actuation.transmission import Drive, Linkage, Rod, Transmission, extreme
+from robomodel.tolerances import MOVES
+
+BISECTIONS = 40  # of a step of a path, to the dead point
+BEYOND = 3.0  # rad or sizes: how far beyond its limits a dead point is looked for
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cylinder:
+    """A driven slide between two pins, and the joint of a limb that it moves, others at rest.
+
+    Attributes:
+        name: The slide's joint.
+        joint: The limb's joint.
+        slides: That joint moves in metres.
+        rest: Other joints of the limb, at neutral.
+        positions: Positions (n,) of the limb's joint on its range.
+        levers: Its levers there (n,) [m].
+        angles: Transmission angles (n,), between its line and that from the joint to its pin.
+        dead_points: Positions of the limb's joint at which the lever vanishes, within the range or
+            beyond it.
+        push: Torques (n,) of the limb's joint [N m] as it pushes with all its force.
+        pull: The same as it pulls.
+        transmission: Its row among those of rods.
+    """
+
+    name: str
+    joint: str
+    slides: bool
+    rest: tuple[str, ...]
+    positions: Array
+    levers: Array
+    angles: Array
+    dead_points: tuple[float, ...]
+    push: Array
+    pull: Array
+    transmission: Transmission
+
+    @property
+    def margin(self) -> float:
+        """How far the range ends before the nearest dead point; 0 within, infinite without one."""
+        low, high = float(np.min(self.positions)), float(np.max(self.positions))
+        away = [max(low - x, x - high, 0.0) for x in self.dead_points]
+        return min(away, default=math.inf)
+
+
+def cylinders(model: Model) -> Iterator[Cylinder]:
+    """The cylinders of a robot, each with every joint of its limb that it moves."""
+    for cluster in model.clusters:
+        if not cluster.geometry.loop_joints:
+            continue
+        linkage = Linkage(model, cluster)
+        for number, actuator in enumerate(model.actuators):
+            names = [name for name, _ in actuator.terms if name in cluster.joints]
+            rod = _between(linkage, names[0]) if len(names) == len(actuator.terms) == 1 else None
+            if rod is None:
+                continue
+            for body in limb_bodies(model)[cluster.index]:
+                if model.nodes[body].joint.nv == 1 and model.joints[body].name != names[0]:
+                    found = _cylinder(linkage, rod, names[0], body, number)
+                    if found is not None:
+                        yield found
+
+
+def _between(linkage: Linkage, name: str) -> Rod | None:
+    """A slide as a rod between the pins of the two bodies that it joins."""
+    cluster = linkage.cluster
+    n = cluster.joints.index(name)
+    if not isinstance(cluster.geometry.links[n].joint, Prismatic):
+        return None
+    pin = next((each for each in linkage.pins if each.name == name), None)
+    if pin is None:
+        return None
+    ends = []
+    for body in pin.bodies:
+        others = [each for each in linkage.around.get(body, {}).values() if each is not pin]
+        if len(others) != 1 or not others[0].turns:
+            return None
+        ends.append(linkage.end_at(body, others[0]))
+    hinges = [end.pins[0].point for end in ends if end.turns == 1]
+    return Rod(name, None, (ends[0], ends[1]), hinges[0] if hinges else None)
+
+
+def _cylinder(linkage: Linkage, rod: Rod, name: str, body: int, number: int) -> Cylinder | None:
+    model, cluster = linkage.model, linkage.cluster
+    joint = model.joints[body]
+    column, own = column_of(cluster, name), column_of(cluster, joint.name)
+    bodies = beside(model, body)
+    columns = columns_of(model, cluster, bodies)
+    held = [c for c in columns if c != own]
+    path = path_along(model, cluster, own, held, linkage.start, columns)
+    if path is None:
+        return None
+    levers = _levers(path, column, own)
+    if not np.any(np.abs(levers[np.isfinite(levers)]) > MOVES * cluster.geometry.scale):
+        return None
+    driven = linkage.one[cluster.joints.index(joint.name)]
+    side = 0 if _carried(linkage, driven, rod.ends[0].body) else 1
+    drive = Drive(linkage, rod, rod.ends[1 - side].body, side)
+    angles = drive.angles(path, path.q)
+    at = np.asarray(path.q[:, path.part.place[own]])
+    ((_, factor),) = model.actuators[number].rows
+    low, high = (x[number] * factor for x in maps.bounds(model, None))
+    slides = joint.type == "prismatic"
+    rest = tuple(model.joints[b].name for b in bodies if b != body)
+    row = Transmission(
+        cluster.name, name, rod.ends[side].pins[0].name, joint.name, slides, at, angles,
+        extreme(drive, [path], own, 1.0), extreme(drive, [path], own, -1.0),
+    )  # fmt: skip
+    return Cylinder(
+        name, joint.name, slides, rest, at, levers, angles,
+        tuple(_dead_points(cluster, linkage, own, held, column)),
+        high * levers, low * levers, row,
+    )  # fmt: skip
+
+
+def _carried(linkage: Linkage, by: int, body: int) -> bool:
+    """Whether a body is another one or hangs on it."""
+    return by in [linkage.one[each] for each in linkage.branch(body)]
+
+
+def _levers(path: Path, column: int, own: int) -> Array:
+    """Rates (n,) of a slide for unit rate of a joint along its path."""
+    unit = path.part.unit
+    with np.errstate(all="ignore"):
+        return np.asarray(
+            path.tangents[:, column] * unit[column] / (path.tangents[:, own] * unit[own])
+        )
+
+
+def _dead_points(
+    cluster: Cluster, linkage: Linkage, own: int, held: Sequence[int], column: int
+) -> Iterator[float]:
+    """Positions of a joint at which a slide rests while it moves, its limits passed."""
+    part = part_of(linkage.model, cluster, own, held)
+    path = _through(part, linkage.start, [c for c in held if c in part.columns], own)
+    if path is None:
+        return
+    at = path.q[:, part.place[own]]
+    start = float(at[path.start])
+    for n in np.flatnonzero(path.tangents[1:, column] * path.tangents[:-1, column] < 0.0).tolist():
+        step = path.step(n)
+        low, high = 0.0, 1.5 * step.length
+        first = float(path.tangents[n, column])
+        for _ in range(BISECTIONS):
+            middle = 0.5 * (low + high)
+            same = float(step.at(middle)[1][column]) * first > 0.0
+            low, high = (middle, high) if same else (low, middle)
+        place = float(step.at(low)[0][part.place[own]])
+        if abs(place - start) <= BEYOND:
+            yield round(place, 9) + 0.0
+
+
+def _through(part: Part, q: Array, held: Sequence[int], own: int) -> Path | None:
+    """The path of a joint as far as loops close, through limits and dead points."""
+    motions = part.null(q, held)
+    if motions.shape[1] != 1 or abs(float(motions[own, 0])) < MOVES:
+        return None
+    ahead = motions[:, 0] * np.sign(motions[own, 0])
+    forth, back = (Half(part, held, q, way, column=own, longest=BEYOND) for way in (ahead, -ahead))
+    walk(part, [forth, back])
+    return joined(back, forth)
