@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from lxml import etree
 from texts import four_bar, joint, link, robot
 from validation_texts import rocker_driven
 
 import robomodel as rm
+from robomodel.reports.drawings import LETTER, LINE, WIDTH, Bar, Drawings, Pin, Sketch, svg
 
 # ---- loading, and forms of the report ------------------------------------------------------------
 
@@ -98,6 +103,38 @@ def test_the_plotted_condition_is_that_of_the_text() -> None:
     (plot,) = (each for each in report.document.plots if "1/σ" in each.y_label)
     assert np.min(plot.lines[0].y) <= linkage.chosen.median < 12.0
     assert np.max(plot.lines[0].y) == pytest.approx(linkage.chosen.worst, rel=0.1)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.floats(-4.0, 4.0), st.floats(-4.0, 4.0)), max_size=9)
+)
+@settings(max_examples=30, deadline=None)
+def test_names_do_not_cover_each_other(pins: list[tuple[int, float, float]]) -> None:
+    """Names, or numbers for long ones, of joints in heaps a few pixels wide."""
+    heaps = [(0.0, 0.0), (1.0, 0.0), (0.6, 0.4), (0.0, 0.4)]
+    drawn = tuple(
+        Pin(f"joint{n}", (heaps[at][0] + x / WIDTH, heaps[at][1] + y / WIDTH))
+        for n, (at, x, y) in enumerate(pins)
+    )
+    (picture,) = svg(Drawings((Sketch("heaps", (Bar("bar", 0, tuple(heaps)),), drawn, ()),)))
+    names = [each for each in etree.fromstring(picture).iter() if str(each.tag).endswith("text")]
+    boxes = [
+        (float(each.get("x", "")), float(each.get("y", "")), LETTER * len(each.text or ""))
+        for each in names[1:]
+    ]
+    assert len(boxes) == len(pins)
+    for (x, y, width), (other, row, long) in itertools.combinations(boxes, 2):
+        assert abs(y - row) >= LINE - 0.2 or x + width <= other + 0.2 or other + long <= x + 0.2
+
+
+def test_figures_name_their_joint_once_and_names_go_on_after_underscores() -> None:
+    """Besides in the label of the axis; names are not cut in the middle of a word."""
+    page = rm.actuation(rm.robots.load("planar_leg_linkage")).html()
+    (figure,) = re.findall(r"<figure>.*?</figure>", page, re.DOTALL)
+    shown = re.sub(r"<[^>]*>", " ", figure.replace("<wbr/>", ""))
+    assert shown.count("lower-leg-loop") == shown.count("shank_driver_joint") == 1
+    assert "shank_<wbr/>support_<wbr/>joint</td>" in page
+    assert "rad/<wbr/>s" not in page
 
 
 def test_names_are_escaped() -> None:

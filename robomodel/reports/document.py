@@ -95,7 +95,7 @@ class Table:
             yield f"<thead><tr>{heads}</tr></thead>"
         for n, row in enumerate(self.rows):
             cells = [
-                f"<td{mark or (LONG if len(text) > WRAPPED else '')}>{escape(text)}</td>"
+                f"<td{mark or (LONG if len(text) > WRAPPED else '')}>{_breaking(text)}</td>"
                 for mark, text in zip(marks, map(self.cell, row), strict=True)
             ]
             faint = ' class="faint"' if n in self.faint else ""
@@ -211,7 +211,7 @@ class Findings:
         return (
             f'<tr><td class="{first.severity}">{first.severity}<br>'
             f"<code>{escape(first.check)}</code></td>"
-            f'<td>{escape(source.element)}<br><span class="place">{escape(place)}</span></td>'
+            f'<td>{_breaking(source.element)}<br><span class="place">{_breaking(place)}</span></td>'
             f"<td>{escape(first.message)}{remedy}{also}</td></tr>"
         )
 
@@ -359,7 +359,7 @@ class Document:
 
     def _body(self) -> Iterator[str]:
         if self.file:
-            yield f'<p class="place">{escape(self.file)}</p>'
+            yield f'<p class="place">{_breaking(self.file)}</p>'
         if self.summary:
             yield f'<p class="summary">{escape(self.summary)}</p>'
         shown = [each for each in self.sections if not all(map(is_empty, each.parts))]
@@ -509,18 +509,25 @@ def figures(drawn: Iterable[str]) -> str:
     return f'<div class="plots">\n{shown}</div>'
 
 
+def _breaking(text: str) -> str:
+    """Text of a page whose long names may go on in the next line after _, / or a dot."""
+    return re.sub(r"(?<=\w{3})([_/.])(?=[^\W\d]\w\w)", r"\1<wbr/>", escape(text))
+
+
 def _figure(parts: Sequence[Plot]) -> str:
-    """A plot, or plots of one group as tabs below its name."""
+    """A plot below its title, or plots of one group as tabs below its name."""
     group = parts[0].group
     if not group or len(parts) == 1:
-        return plots.svg(parts[0])
+        title = f"<figcaption>{_breaking(parts[0].title)}</figcaption>"
+        return title + plots.svg(parts[0], titled=False)
     key = re.sub(r"\W+", "-", f"{group} {parts[0].name or parts[0].title}")
     tabs = []
     for n, each in enumerate(parts):
-        tab = escape(each.title.rpartition(": ")[2])
+        tab, named = escape(each.title.rpartition(": ")[2]), each.title.startswith(f"{group}: ")
         name = f'id="{escape(key)}-{n}"{" checked" if n == 0 else ""}'
         tabs.append(
             f'<input type="radio" name="{escape(key)}" {name}>'
-            f'<label for="{escape(key)}-{n}">{tab}</label><div>{plots.svg(each)}</div>'
+            f'<label for="{escape(key)}-{n}">{tab}</label><div>'
+            f"{plots.svg(each, titled=not named)}</div>"
         )
-    return f'<figcaption>{escape(group)}</figcaption><div class="tabs">{"".join(tabs)}</div>'
+    return f'<figcaption>{_breaking(group)}</figcaption><div class="tabs">{"".join(tabs)}</div>'

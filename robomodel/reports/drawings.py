@@ -20,7 +20,8 @@ from robomodel.tolerances import PARALLEL
 
 WIDTH, TALLEST, SHORTEST = 420, 360, 70
 TOP, MARGIN = 22, 34
-LETTER, LINE = 6.6, 13.0  # of a name, in pixels
+LETTER, LINE = 7.2, 13.0  # of a name, in pixels; small screens have larger letters
+ROWS = (0, -1, 1, -2, 2, -3, 3)  # in which a name may be, from its joint
 LETTERS = 70  # most letters of names in a drawing; beyond, numbers with a key
 SAME_POINT = 1e-3  # of the drawing's size: nearer points are one
 OBLIQUE = np.array([0.55, -0.75, 0.37])  # direction of view of mechanisms that are not planar
@@ -253,15 +254,16 @@ def _names(each: Sketch, pale: Sequence[Sketch], place: _Place, height: float) -
     for name, (x, y) in zip(names, pins, strict=True):
         width = LETTER * len(name)
         best, least = (0.0, 0.0, 0.0, 0.0), np.inf
-        for right, down in itertools.product((10.0, -10.0 - width, -width / 2),
-                                             (4.0, -8.0, 20.0, -20.0, 32.0, -32.0)):  # fmt: skip
+        sides = (10.0, -10.0 - width, -width / 2, 26.0, -26.0 - width)
+        for right, down in itertools.product(sides, 4.0 + LINE * np.array(ROWS)):
             if right == -width / 2 and abs(down) < 15.0:
                 continue  # on the joint itself
             box = (x + right, x + right + width, y + down - LINE + 2.0, y + down + 2.0)
             cost = 3.0 * _inside(box, pins) + _inside(box, covered) + 0.05 * abs(down - 4.0)
-            cost += 40.0 * sum(_overlap(box, other) for other in labels)
-            cost += 60.0 * (box[0] < 2.0 or box[1] > WIDTH - 2.0)
-            cost += 60.0 * (box[2] < TOP - 4.0 or box[3] > height - 2.0)
+            cost += 2.0 * (abs(right) > 10.0 + width)
+            cost += 1e3 * sum(_overlap(box, other) for other in labels)
+            cost += 500.0 * (box[0] < 2.0 or box[1] > WIDTH - 2.0)
+            cost += 500.0 * (box[2] < TOP - 4.0 or box[3] > height - 2.0)
             if cost < least:
                 best, least = box, cost
         labels.append(best)

@@ -72,8 +72,8 @@ class Plot:
     group: str = ""
 
 
-def svg(plot: Plot) -> str:
-    """The plot as an SVG element, and its key."""
+def svg(plot: Plot, *, titled: bool = True) -> str:
+    """The plot as an SVG element, and its key; ``titled``: with its title in the picture."""
     lines, marks, log = plot.lines, plot.marks, plot.log
     low_x, high_x, low, high = _extent(plot)
     width, height = WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM
@@ -90,7 +90,7 @@ def svg(plot: Plot) -> str:
         f'data-x="{escape(plot.x_label, quote=True)}" '
         f'data-axes="{LEFT} {LEFT + width} {TOP} {TOP + height} {low_x:.9g} {high_x:.9g} '
         f'{low:.9g} {high:.9g} {log:d}" xmlns="http://www.w3.org/2000/svg">',
-        f'<text x="{LEFT}" y="18" class="title">{escape(plot.title)}</text>',
+        f'<text x="{LEFT}" y="18" class="title">{escape(plot.title) if titled else ""}</text>',
         f'<rect x="{LEFT}" y="{TOP}" width="{width}" height="{height}" '
         f'class="{"in" if plot.reached is None else "out"}"/>',
     ]

@@ -281,7 +281,7 @@ def draw_cluster(
     """Draw positions, transmission ratios (G) and inertias over the range of a joint.
 
     Three plots: positions of the other joints of its cluster; their velocities at unit velocity of
-    this joint (its column of G); and its entry of the mass matrix beside the reflected inertia, as
+    this joint; and its entry of the mass matrix beside the reflected inertia, as
     ``robomodel actuation`` computes it. Curves end where :func:`robomodel.joint_range` does; lines
     mark these ends, dead points and change points. A dependent joint becomes independent for it,
     instead of the joint of its cluster that moves it most at neutral; q of the result is then that

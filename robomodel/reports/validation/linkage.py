@@ -213,7 +213,7 @@ def _sketches(
     singular = [(each, sweep.joint) for sweep in first
                 for each in sweep.singularities]  # fmt: skip
     for each, joint in singular[:DRAWN_SINGULARITIES]:
-        title = f"{each.kind}: {joint} = {each.position:.4g}"
+        title = f"{each.kind}: {joint} = {round(each.position, 9) + 0.0:.4g}"
         yield sketch(model, cluster, each.joints, title)
 
 
