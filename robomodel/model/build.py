@@ -20,6 +20,7 @@ import numpy as np
 from robomodel.arrays import Array
 from robomodel.description import GRAVITY, ONE_DOF, Description
 from robomodel.description import Loop as LoopElement
+from robomodel.description.angles import in_words, with_right_angles
 from robomodel.errors import DescriptionError, Issue, argument, as_flag, warn_at, warn_of_all
 from robomodel.mechanism import graph
 from robomodel.mechanism.constraints import (
@@ -136,7 +137,11 @@ def _noted(model: Model, *notes: str) -> Model:
 def _built(description: Description, strict: bool, mend: bool) -> Model:
     """The model of a description to which the options have been applied."""
     builder = _Builder.of(description, strict, {})
-    if decisions := builder.decisions(mend=mend):
+    decisions = builder.decisions(mend=mend)
+    if decisions and mend:
+        builder, decisions = builder.with_right_angles(decisions)
+        description = builder.description
+    if decisions:
         for name, decision in decisions.items():
             description = builder.mended(description, name, decision)
         builder = _Builder.of(description, strict, decisions)
@@ -178,6 +183,37 @@ class _Builder:
                 if (decision := decided(problem, mend=mend)) is not None:
                     result[problem.name] = decision
         return result
+
+    def with_right_angles(
+        self, decisions: dict[str, Decision]
+    ) -> tuple[_Builder, dict[str, Decision]]:
+        """The builder with coarse right angles exact in clusters that these make exact; warns.
+
+        Also the decisions that are left.
+        """
+        description, builder = self.description, self
+        for bodies in self.groups:
+            constraints = self.tree_constraints_on.get(bodies.start, [])
+            if self.tree.joints[bodies.start].child not in decisions or not constraints:
+                continue
+            links = [n for n, place in self.tree.places.items() if place.body in bodies]
+            changed, meant = with_right_angles(description, links)
+            if not meant:
+                continue
+            trial = _Builder.of(changed, self.strict, {})
+            left, problem = (
+                trial.decisions(mend=True),
+                self._constrained(bodies).problem(constraints),
+            )
+            if problem.name in left:
+                continue
+            text = (
+                f"is rounded: in cluster '{problem.name}' {in_words(meant)}. Taken as exact, its "
+            )
+            text += f"conditions agree; {argument('mend', False)} keeps the numbers"
+            warn_at(text, first_source(problem), strict=self.strict)
+            description, builder, decisions = changed, trial, left
+        return builder, decisions
 
     @property
     def notes(self) -> list[str]:

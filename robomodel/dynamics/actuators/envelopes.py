@@ -8,7 +8,7 @@ at wherever the limb's joints reach together (:mod:`robomodel.reach.box`).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -177,16 +177,6 @@ def _tighter(computed: float, filed: float) -> float:
     if filed == 0.0 and 0.0 < computed < math.inf:
         return computed
     return filed if computed >= filed * (1.0 - SAME) else computed
-
-
-def limb_limits(model: Model) -> Mapping[str, Limits]:
-    """Limits at the joints of limbs, as motors and linkages leave them: range, effort, velocity.
-
-    The tighter of the file's and what holds on the joint's whole range while others rest, by name.
-    """
-    limbs = {body for bodies in limb_bodies(model) for body in bodies}
-    rows = [joint_envelope(model, body) for body in rowed(model) if body in limbs]
-    return {each.joint: each.limits for each in rows}
 
 
 def carrying(model: Model) -> list[int]:
