@@ -29,7 +29,8 @@ from robomodel.mechanism.joints import JointModel, VectorSpace
 from robomodel.scalars import Scalar, Vector, stack, unstack
 from robomodel.tolerances import CLOSED, CONVERGED, EXACTLY_CLOSED, ROUNDING, SINGULAR, TINY
 
-MANY = 8  # configurations anywhere: conditions without derivatives at all of them hold everywhere
+MANY = 8  # configurations at once, from which on it pays to leave out what holds everywhere
+ANYWHERE = 4  # configurations at which conditions without derivatives hold everywhere
 PLAINLY = 1e-3  # least pivot of the greatest, of rows that are independent without a doubt
 COUNTS = 0.01  # singular value of a condition that some joint opens by its size, or a radian
 
@@ -171,6 +172,16 @@ class Geometry:
             result[..., along] = joint.difference(q0[..., at], q1[..., at])
         return result
 
+    @cached_property
+    def opening(self) -> frozenset[int]:
+        """The conditions but for those that hold everywhere, as those out of a linkage's plane."""
+        rng = np.random.default_rng(0)
+        start = np.tile(self.zero(), (ANYWHERE, 1))
+        q = Geometry.integrate(self, start, rng.uniform(-1.0, 1.0, (ANYWHERE, self.nv)))
+        values, jacobian, _ = Geometry.evaluate(self, q)
+        open_ = np.any(jacobian != 0.0, axis=(0, 2)) | np.any(np.abs(values) > ROUNDING, axis=0)
+        return frozenset(np.flatnonzero(open_).tolist())
+
     def only(self, rows: Sequence[int]) -> Geometry:
         """The geometry with these rows of conditions alone, in their order."""
         wanted = set(rows)
@@ -296,10 +307,8 @@ def close(
     moving = geometry.looped if geometry.loop_joints else geometry.links  # polynomials: all joints
     looped = [free.index(c) for link in moving for c in link.freedoms if c in free]
     selected = list(range(geometry.rows) if rows is None else rows)
-    if len(q) >= MANY:  # those that hold everywhere cost as much as others
-        values, jacobian, _ = geometry.evaluate(q[:MANY])
-        open_ = np.any(jacobian != 0.0, axis=(0, 2)) | np.any(np.abs(values) > ROUNDING, axis=0)
-        selected = [row for row in selected if open_[row]]
+    if len(q) >= MANY:
+        selected = [row for row in selected if row in geometry.opening]
     solved = geometry.only(selected)
 
     def conditions(at: Array, index: NDArray[np.intp]) -> tuple[Array, Array]:

@@ -398,33 +398,37 @@ def evaluate_loops(
                 (loop.predecessor, loop.successor), loop.branches, strict=True
             )
         )
+        starts = [links[branch[0]].parent if branch else OUTSIDE for branch in loop.branches]
+        turned = [
+            [_turned(links[body], poses[start, body]) for body in branch]
+            for start, branch in zip(starts, loop.branches, strict=True)
+        ]
         for r, row in enumerate(loop.rows):
             if keep is not None and (n, r) not in keep:
                 continue
             row_at = row.evaluate(p, s)
             entries: list[Scalar] = [0.0] * columns
-            for branch, x, force, moment in (
-                (loop.branches[0], p.x, scale(-1.0, row_at.force), row_at.moment_predecessor),
-                (loop.branches[1], s.x, row_at.force, row_at.moment_successor),
+            for k, x, force, moment in (
+                (0, p.x, scale(-1.0, row_at.force), row_at.moment_predecessor),
+                (1, s.x, row_at.force, row_at.moment_successor),
             ):
-                start = links[branch[0]].parent if branch else OUTSIDE
-                for body in branch:
-                    link, pose = links[body], poses[start, body]
-                    powers = _powers(
-                        link, pose, force, plus(cross(minus(x, pose.origin), force), moment)
-                    )
-                    entries[link.v : link.v + link.joint.nv] = powers
+                for body, axes in zip(loop.branches[k], turned[k], strict=True):
+                    arm = minus(x, poses[starts[k], body].origin)
+                    about = plus(cross(arm, force), moment)
+                    link = links[body]
+                    entries[link.v : link.v + link.joint.nv] = [
+                        inner(about, angular) + inner(force, linear) for angular, linear in axes
+                    ]
             result.values.append(row_at.value)
             result.jacobian.append(entries)
             result.bias.append(row_at.bias if qd is not None else 0.0)
     return result
 
 
-def _powers(link: Link, pose: BodyPose, force: Vec, moment: Vec) -> list[Scalar]:
-    """The power of a force and a moment about the body's origin on each of the joint's motions."""
+def _turned(link: Link, pose: BodyPose) -> list[tuple[Vec, Vec]]:
+    """The joint's motions, angular and linear, in the axes of the ancestor."""
     return [
-        inner(moment, apply(pose.rotation, motion.angular))
-        + inner(force, apply(pose.rotation, motion.linear))
+        (apply(pose.rotation, motion.angular), apply(pose.rotation, motion.linear))
         for motion in link.joint.subspace
     ]
 
