@@ -41,6 +41,7 @@ def test_they_are_named_and_taken_as_exact() -> None:
     assert "planar" in note.message
 
 
+@pytest.mark.slow
 def test_other_angles_and_numbers_that_are_kept() -> None:
     with pytest.raises(rm.DescriptionError, match=r"1\.57 stands for π/2; write 1\.5707963\."):
         rm.load(turned("1.57", repr(math.pi)), strict=True)

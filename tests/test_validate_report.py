@@ -190,3 +190,20 @@ def test_validation_is_not_imported_before_it_is_used() -> None:
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "[]"
+
+
+@pytest.mark.slow
+def test_ranges_are_said_first_and_dead_points_are_placed_by_the_limb() -> None:
+    """In line with the coupler, a crank is at the dead point of its rocker."""
+    text = str(rm.validate(rm.robots.load("crank_rocker")))
+    cluster = text.partition("\nCluster crank\n")[2]
+    first = (
+        "  rocker_joint reaches 2.337 to 2.899 rad; a dead point of 'loop' ends it on both sides."
+    )
+    assert cluster.startswith(first)
+    led = rm.load(rm.robots.path("crank_rocker"), independent=["coupler_joint"])
+    (linkage,) = rm.validate(led).linkages
+    sweep = linkage.first[0]
+    for event in sweep.singularities:
+        at = dict(zip(linkage.labels, event.joints, strict=True))["rocker_joint"]
+        assert linkage.placed(event, sweep) == f"rocker_joint {round(at, 9) + 0.0:.4g}"

@@ -201,16 +201,14 @@ class _Builder:
             if not meant:
                 continue
             trial = _Builder.of(changed, self.strict, {})
-            left, problem = (
-                trial.decisions(mend=True),
-                self._constrained(bodies).problem(constraints),
-            )
+            left = trial.decisions(mend=True)
+            problem = self._constrained(bodies).problem(constraints)
             if problem.name in left:
                 continue
             text = (
                 f"is rounded: in cluster '{problem.name}' {in_words(meant)}. Taken as exact, its "
+                f"conditions agree; {argument('mend', False)} keeps the numbers"
             )
-            text += f"conditions agree; {argument('mend', False)} keeps the numbers"
             warn_at(text, first_source(problem), strict=self.strict)
             description, builder, decisions = changed, trial, left
         return builder, decisions

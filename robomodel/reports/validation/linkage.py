@@ -15,7 +15,8 @@ from robomodel.mobility.exploration import conditioning
 from robomodel.model.elements import Cluster, units_of
 from robomodel.model.model import Model
 from robomodel.model.spins import find_spins
-from robomodel.reach.curves import ClusterMotion, Curve, curves, full_rank_rows
+from robomodel.reach.curves import ClusterMotion, Curve, Singularity, curves, full_rank_rows
+from robomodel.reach.limb import limb_bodies
 from robomodel.reach.ranges import joint_range
 from robomodel.reach.reachable import reachable
 from robomodel.reports.document import picked, plain
@@ -53,7 +54,8 @@ class LinkageStudy:
     ``other_sweeps``: sweeps on the nearest other way to close. ``conditions``: 1/σ of the
     independent coordinates along both, at most :data:`DRAWN_UP_TO`.
     ``sketches``: drawings at neutral, on that other way, and at singularities; ``ghosts``: at the
-    ends of the first sweep.
+    ends of the first sweep. ``limb``: joints of one freedom that carry the limb;
+    ``reaches``: how far these go, in words.
     """
 
     cluster: str
@@ -77,6 +79,16 @@ class LinkageStudy:
     conditions: tuple[tuple[Array, ...], tuple[Array, ...]] = ((), ())
     sketches: tuple[Sketch, ...] = ()
     ghosts: tuple[Sketch, ...] = ()
+    limb: tuple[str, ...] = ()
+    reaches: tuple[str, ...] = ()
+
+    def placed(self, event: Singularity, sweep: Curve) -> str:
+        """Where the limb's joints are at a singularity of a sweep; nothing if it is one of them."""
+        at = dict(zip(self.labels, event.joints, strict=True))
+        names = [name for name in self.limb if name in at]
+        if not names or sweep.joint in names:
+            return ""
+        return ", ".join(f"{name} {round(at[name], 9) + 0.0:.4g}" for name in names)
 
     @property
     def velocities(self) -> int:
@@ -152,6 +164,8 @@ def study(model: Model, cluster: Cluster, rotors: Turned) -> LinkageStudy:
     others = curves(model, motion, other, columns) if other else []
     file_start = _file_start(model, cluster, rotors)
     reached = sweeps[0].joints[sweeps[0].reached]
+    limb = tuple(model.joints[b].name for b in limb_bodies(model)[cluster.index]
+                 if model.nodes[b].joint.nv == 1)  # fmt: skip
     return LinkageStudy(
         cluster=cluster.name,
         joints=cluster.joints,
@@ -174,6 +188,8 @@ def study(model: Model, cluster: Cluster, rotors: Turned) -> LinkageStudy:
         conditions=(_along(leading, cluster, first), _along(leading, cluster, others)),
         sketches=tuple(_sketches(model, cluster, start, other, sweeps)),
         ghosts=tuple(sketch(model, cluster, reached[n].tolist(), "") for n in (0, -1)),
+        limb=limb,
+        reaches=tuple(joint_range(model, name).words for name in limb),
     )
 
 
@@ -184,6 +200,7 @@ def _swept(model: Model, cluster: Cluster) -> list[int]:
     """
     single = {link.v for link in cluster.geometry.links if link.joint.nv == 1}
     spins = {model.joints[spin.body].name for spin in find_spins(model)}
+    spins |= {str(spin.coordinate(cluster.independent)) for spin in find_spins(model)}
     columns = [c for c in cluster.columns if c in single]
     telling = [c for c, label in zip(cluster.columns, cluster.independent, strict=True)
                if c in single and label not in spins]  # fmt: skip

@@ -318,6 +318,8 @@ def _singular(
     others = f" (and at {', '.join(more)})" if more else ""
     distance = f", {event.away:.3g} away from neutral" if neutral else ", far from neutral"
     model = context.model
+    placed = linkage.placed(event, sweep)
+    limb = f" ({placed})" if placed else ""
     at = float(model.joint_positions(model.neutral())[sweep.joint])
     side = "less" if at < position else "more"
     limit = f"limit '{sweep.joint}' to {side} than {position:.4g}"
@@ -331,7 +333,7 @@ def _singular(
     return warning(
         "singularity",
         context.joint_source(sweep.joint),
-        f"{what}: at {position:.6g}{others}{_held(sweep)}{distance}, {limits}",
+        f"{what}: at {position:.6g}{limb}{others}{_held(sweep)}{distance}, {limits}",
         f"{limit}, or make {_names(best.joints)} independent"
         if better and best is not None
         else limit,

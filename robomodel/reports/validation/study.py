@@ -325,6 +325,7 @@ def _summary(linkage: LinkageStudy) -> str:
     others = [name for name in linkage.joints if name not in independent]
     moved = few(others)
     sentences = [
+        *(f"{each}." for each in linkage.reaches),
         f"{count(n, 'freedom')}: {few(independent)} "
         f"move{'s' if len(independent) == 1 else ''} {moved}.",
         f"The loops close to {linkage.gap:.0e} m (or as the sine of an angle) over the whole range."
@@ -373,6 +374,7 @@ def _ranges(linkage: LinkageStudy) -> Table:
             continue
         points = ", ".join(
             f"{each.kind} at {round(each.position, 9) + 0.0:.4g}"
+            + (f" ({at})" if (at := linkage.placed(each, sweep)) else "")
             + ("" if each.reached else " (out of reach)")
             for each in sweep.singularities
         )
