@@ -115,7 +115,7 @@ def top_folder(folder: str, path: str, most: int = MAX_CLIMB, least: int = 0) ->
 
 
 def is_within(path: str, folder: str) -> bool:
-    """Whether a path is this folder or below it; both without symbolic links."""
+    """True if a path is this folder or below it; both without symbolic links."""
     return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
 
 
@@ -143,7 +143,7 @@ def _read(path: str, most: int, *, pipes: bool = False) -> bytes | None:
 
 
 def is_no_file(path: str) -> bool:
-    """Whether a path is a terminal or a pipe."""
+    """True if a path is a terminal or a pipe."""
     return os.path.exists(path) and not os.path.isfile(path)
 
 

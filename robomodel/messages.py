@@ -74,7 +74,7 @@ _DATA = "data mjdata createdata create_data make_data"
 
 
 def instead(name: str, valid: Iterable[str]) -> str:
-    """What to write for a name that the package, or a model, does not have; else empty."""
+    """The name to write for one that the package, or a model, does not have; else empty."""
     word = name.lower()
     if word.startswith("_"):
         return ""  # asked for by NumPy, pickle or copy

@@ -112,17 +112,17 @@ def gram(a: Sequence[Vector], b: Sequence[Vector]) -> list[list[Scalar]]:
 
 
 def is_zero(x: Scalar) -> bool:
-    """Whether x is a structural zero (never asks for the value of any other scalar)."""
+    """True if x is a structural zero (never asks for the value of any other scalar)."""
     return type(x) is float and x == 0.0
 
 
 def is_one(x: Scalar) -> bool:
-    """Whether x is a structural one."""
+    """True if x is a structural one."""
     return type(x) is float and x == 1.0
 
 
 def is_number(x: Scalar) -> bool:
-    """Whether x is a number whose value may be used in decisions."""
+    """True if x is a number whose value may be used in decisions."""
     return isinstance(x, float | int | np.floating | np.integer)
 
 

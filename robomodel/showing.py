@@ -22,7 +22,7 @@ def register(module: str, *names: str) -> None:
 
 
 def call(name: str, *arguments: Any, **options: Any) -> Any:
-    """What a registered function returns.
+    """Call a registered function.
 
     Args:
         name: Its name.

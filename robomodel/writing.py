@@ -496,7 +496,7 @@ def shown_positions(
 
 
 def _is_closed(loop: Loop, poses: Mapping[str, Pose], *, whole: bool) -> bool:
-    """Whether a loop is closed at these poses of links; ``whole``: also one that SDF has not."""
+    """True if a loop is closed at these poses of links; ``whole``: also one that SDF has not."""
     from robomodel.parsers.sdf.writer import LOOPS
 
     if loop.type not in LOOPS and not whole:

@@ -107,7 +107,7 @@ class ControlLimits:
 
     @property
     def moving(self) -> bool:
-        """Whether some depend on the velocity."""
+        """True if some depend on the velocity."""
         return any(q.kind == "acceleration" for q in self.quantities)
 
     @property

@@ -368,7 +368,7 @@ class PolynomialCoupling:
 
     @property
     def curved(self) -> bool:
-        """Whether it has powers beyond the first."""
+        """True if it has powers beyond the first."""
         return len(self.coefficients) > 2
 
     @property
@@ -469,7 +469,7 @@ class Description:
 
     @property
     def simulated(self) -> bool:
-        """Whether the format is a simulator's: there, loops that leave no motion are welds.
+        """True if the format is a simulator's: there, loops that leave no motion are welds.
 
         In other formats they are errors.
         """

@@ -79,7 +79,7 @@ def centred(inertia: RigidInertia) -> tuple[Vec3, Rows3]:
 
 
 def axisymmetric(inertia: RigidInertia, k: int) -> bool:
-    """Whether rotation about axis k does not change the inertia."""
+    """True if rotation about axis k does not change the inertia."""
     i, j = (k + 1) % 3, (k + 2) % 3
     m, h = inertia.inertia, inertia.h
     across = (m[i][j], m[i][k], m[j][k], h[i], h[j])

@@ -128,7 +128,7 @@ def _scaled(mesh: trimesh.Trimesh, shape: Shape, unit: float) -> trimesh.Trimesh
 
 
 def in_stage(shape: Shape) -> bool:
-    """Whether a mesh is a prim of a USD file."""
+    """True if a mesh is a prim of a USD file."""
     file, between, _ = (shape.file or "").partition(BETWEEN)
     return bool(between) and file.lower().endswith(STAGES)
 

@@ -100,16 +100,16 @@ class Follower:
 
     @property
     def exact(self) -> bool:
-        """Whether it moves as in the robot."""
+        """True if it moves as in the robot."""
         return self.error <= SAME
 
     @property
     def linear(self) -> bool:
-        """Whether its ratios are constant."""
+        """True if its ratios are constant."""
         return len(self.coefficients) == len(self.drivers) + 1
 
     def coupling(self, model: Model) -> CouplingElement:
-        """What ties it in a description."""
+        """The elements of a description that tie it."""
         name, *of = (model.joints[body].name for body in (self.body, *self.drivers))
         constant, *ratios = self.coefficients
         if not self.linear:
@@ -445,7 +445,7 @@ def _upwards(above: Mapping[str, str], link: str) -> list[str]:
 
 
 def _acts(spring: Spring | JointSpring, moving: set[str], places: dict[str, graph.Place]) -> bool:
-    """Whether a spring's coordinate is one of the open tree too."""
+    """True if a spring's coordinate is one of the open tree too."""
     if isinstance(spring, JointSpring):
         return all(joint in moving for joint, _ in spring.terms)
     ends = [places.get(end.link) for end in (spring.predecessor, spring.successor)]

@@ -143,7 +143,7 @@ class ParameterPrior:
         return total
 
     def point(self, x: Array) -> PriorPoint:
-        """What Newton's method asks of the prior at x, at which bodies can exist."""
+        """Terms that Newton's method needs of the prior at x, at which bodies can exist."""
         lows = [np.linalg.cholesky(stack.matrices(x)) for stack in self._stacks]
         return PriorPoint(self, x, [np.linalg.inv(low) for low in lows])
 

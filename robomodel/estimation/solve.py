@@ -256,7 +256,7 @@ def warn_unconverged(what: str, iterations: int, violation: float, remedy: str) 
 
 
 def is_small(slices: Mapping[str, slice], values: Values, step: Array, tolerance: float) -> bool:
-    """Whether a step is small in every variable, relative to 1 + its largest value."""
+    """True if a step is small in every variable, relative to 1 + its largest value."""
     return all(
         np.max(np.abs(step[:, part]), initial=0.0)
         <= tolerance * (1.0 + np.max(np.abs(values[name]), initial=0.0))

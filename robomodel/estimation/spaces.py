@@ -160,7 +160,7 @@ class Configurations:
 
     @cached_property
     def _steady(self) -> bool:
-        """Whether independent joints of loops have one freedom each, so that they change by dx."""
+        """True if independent joints of loops have one freedom each, so that they change by dx."""
         return all(
             node.joint.nv == 1 or not self.model.joints[body].independent
             for cluster in self.model.clusters

@@ -806,7 +806,7 @@ class ExcitationSearch:
         return best
 
     def _joined(self, motion: FourierMotion) -> bool:
-        """Whether consecutive states are on the same branch."""
+        """True if consecutive states are on the same branch."""
         model = self.family.model
         far = model.difference(motion.q[:-1], motion.q[1:])
         reached = integrated(model, motion.q[:-1], far)

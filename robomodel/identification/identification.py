@@ -86,7 +86,7 @@ class IdentifiedGroup:
 
     @property
     def known(self) -> bool:
-        """Whether the information gain is a tenth or more."""
+        """True if the information gain is a tenth or more."""
         return self.information_gain >= UNKNOWN_SHARE
 
 

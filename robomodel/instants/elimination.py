@@ -333,7 +333,7 @@ class PivotChoice:
 
 
 def is_unit(x: Scalar) -> bool:
-    """Whether a scalar is 1 or -1, so that products with it are free."""
+    """True if a scalar is 1 or -1, so that products with it are free."""
     return abs(x) == 1.0 if type(x) is float else bool(np.all(np.abs(x) == 1.0))
 
 

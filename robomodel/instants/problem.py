@@ -244,7 +244,7 @@ class Problem:
         return matrix, constant
 
     def optional(self, name: str) -> bool:
-        """Whether a known variable may be left out, and is then zero."""
+        """True if a known variable may be left out, and is then zero."""
         kind, _, owner = name.partition("[")
         undriven = {piece.name for piece in pieces(self.model) if not piece.dofs}
         return kind == "fx" or (
@@ -416,7 +416,7 @@ class Determinacy:
 
     @property
     def well_posed(self) -> bool:
-        """Whether every unknown is determined."""
+        """True if every unknown is determined."""
         return self.rank == self.unknowns
 
     @property

@@ -105,7 +105,7 @@ class Differentiable:
 
     @property
     def outright(self) -> bool:
-        """Whether its derivatives are computed by an algorithm."""
+        """True if its derivatives are computed by an algorithm."""
         task = self.task
         algorithm = task is not None and task.name in OUTRIGHT and not task.f_ext
         return algorithm and self.options.get("method", "cluster") == "cluster"

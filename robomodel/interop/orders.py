@@ -213,7 +213,7 @@ def _xyzw(q: Sequence[int]) -> tuple[int, ...]:
 
 
 def _same_kind(joint: ModelJoint, slot: Slot) -> bool:
-    """Whether both slide or both turn, if ``kind`` is known; other types differ in size."""
+    """True if both slide or both turn, if ``kind`` is known; other types differ in size."""
     if not slot.kind or slot.name != joint.name or joint.nv != 1:
         return True
     slides = slot.kind in ("slide", "prismatic") or slot.kind.startswith("JointModelP")

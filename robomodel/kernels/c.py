@@ -76,7 +76,7 @@ class CFunction:
 
     @property
     def in_parts(self) -> bool:
-        """Whether the function of one state works on arrays."""
+        """True if the function of one state works on arrays."""
         return len(self.plan.pieces) > 1
 
     @property

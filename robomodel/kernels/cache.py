@@ -102,7 +102,7 @@ def directory() -> Path | None:
 
 
 def _is_private(place: Path) -> bool:
-    """Whether the folder is the user's, and no other user can replace one of its parents."""
+    """True if the folder is the user's, and no other user can replace one of its parents."""
     if os.name != "posix":
         return True  # per-user application data; permissions are inherited from there
     try:
@@ -118,7 +118,7 @@ def _is_private(place: Path) -> bool:
 
 
 def _is_ours(status: os.stat_result) -> bool:
-    """Whether a file or folder is the user's, and no other user may write to it."""
+    """True if a file or folder is the user's, and no other user may write to it."""
     if os.name != "posix":
         return True
     return status.st_uid == os.getuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)

@@ -374,7 +374,7 @@ class Kernel(_CompiledFunction):
         return out if out is not None and len(self.shapes) == 1 else split(numbers, self.shapes)
 
     def _lossy(self, arguments: Sequence[ArrayLike]) -> bool:
-        """Whether some arguments would lose digits in single precision."""
+        """True if some arguments would lose digits in single precision."""
         return self.dtype == "float32" and any(
             not np.can_cast(np.asarray(x).dtype, np.float32) for x in arguments
         )

@@ -17,7 +17,7 @@ Key = tuple[str, str, str, str]
 
 
 def key(finding: Finding) -> Key:
-    """What makes two findings the same: file, check, element, message without its numbers."""
+    """Key of a finding: file, check, element, message without its numbers."""
     source = finding.source
     return (source.file, finding.check, source.element, _NUMBERS.sub("#", finding.message))
 

@@ -37,7 +37,7 @@ class Ignore:
     label: re.Pattern[str] | None
 
     def covers(self, source: Source) -> bool:
-        """Whether a finding at this place is one of the element's."""
+        """True if a finding at this place is one of the element's."""
         if self.label is None:
             return True
         if source.line is not None and self.first <= source.line <= self.last:

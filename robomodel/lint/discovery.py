@@ -273,7 +273,7 @@ def _stage(path: Path, data: bytes) -> _Candidate | None:
 
 
 def _has_physics(layer: object) -> bool:
-    """Whether prims of a layer are joints, bodies or articulations."""
+    """True if prims of a layer are joints, bodies or articulations."""
     found: list[bool] = []
 
     def look(place: object) -> None:
@@ -341,7 +341,7 @@ def _tops(known: Mapping[Path, _Candidate]) -> Iterator[RobotFile]:
 
 
 def _all_known(each: _Candidate, known: Mapping[Path, _Candidate]) -> bool:
-    """Whether everything that a world includes is among the files."""
+    """True if everything that a world includes is among the files."""
     return all(
         any(
             path.parent.name == ending.rpartition("/")[2]
@@ -353,7 +353,7 @@ def _all_known(each: _Candidate, known: Mapping[Path, _Candidate]) -> bool:
 
 
 def _physical(each: _Candidate, known: Mapping[Path, _Candidate]) -> bool:
-    """Whether one of the layers of which a stage is made has joints or bodies."""
+    """True if one of the layers of which a stage is made has joints or bodies."""
     seen: set[Path] = set()
     stack = [each]
     while stack:

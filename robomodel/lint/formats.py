@@ -69,7 +69,7 @@ def _sentence(finding: Finding) -> str:
 
 
 def summary(report: LintReport) -> str:
-    """What was checked and found, in words."""
+    """A sentence on what was checked and found."""
     found = ", ".join(count(n, severity) for severity, n in report.counts().items() if n)
     hidden = [
         f"{number} {words}"

@@ -27,7 +27,7 @@ MOST_TEXT = 64 * 2**20  # bytes of a file in which comments are looked for
 
 @dataclass(frozen=True, slots=True)
 class LintReport:
-    """What was found in the files of a repository.
+    """Findings in the files of a repository.
 
     Attributes:
         findings: The findings that are reported, by file, line, severity, check and element.
@@ -58,7 +58,7 @@ class LintReport:
         return {severity: counter[severity] for severity in SEVERITIES}
 
     def fails(self, at: Severity) -> bool:
-        """Whether there is a finding of this severity, or a graver one."""
+        """True if there is a finding of this severity, or a graver one."""
         grave = SEVERITIES[: SEVERITIES.index(at) + 1]
         return any(each.severity in grave for each in self.findings)
 
@@ -254,7 +254,7 @@ def _of_xacro(robot: RobotFile, findings: list[Finding]) -> list[Finding]:
 
 
 def _makes_no_link(robot: RobotFile) -> bool:
-    """Whether a xacro file expands to nothing that is a robot, as files of macros do."""
+    """True if a xacro file expands to nothing that is a robot, as files of macros do."""
     from robomodel.files import Resources
     from robomodel.parsers import open_document
 

@@ -38,7 +38,7 @@ class FileSettings:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What is checked and reported.
+    """Settings: which files and checks, and how findings are reported.
 
     Attributes:
         root: The repository's folder, to which paths are relative.
@@ -67,7 +67,7 @@ class Settings:
     files: tuple[FileSettings, ...] = ()
 
     def shows(self, check: str) -> bool:
-        """Whether findings of a check are reported."""
+        """True if findings of a check are reported."""
         return (not self.select or check in self.select) and check not in self.ignore
 
     def of_file(self, path: Path) -> FileSettings:

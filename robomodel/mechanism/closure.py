@@ -67,12 +67,12 @@ class Geometry:
 
     @cached_property
     def loop_joints(self) -> tuple[LoopJoint, ...]:
-        """Those of ``loops`` that are loop joints."""
+        """The loop joints among ``loops``."""
         return tuple(loop for loop in self.loops if isinstance(loop, LoopJoint))
 
     @property
     def polynomials(self) -> tuple[Polynomial, ...]:
-        """Those of ``loops`` that are polynomial couplings."""
+        """The polynomial couplings among ``loops``."""
         return tuple(loop for loop in self.loops if isinstance(loop, Polynomial))
 
     @cached_property

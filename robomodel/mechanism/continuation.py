@@ -37,7 +37,7 @@ BISECTIONS, TO_CROSSING = 30, 5  # of a stride to where K loses a rank; steps th
 
 
 class Ends(IntEnum):
-    """What a stride ends with."""
+    """Reasons for which a stride ends."""
 
     FINE = 0
     OPEN = 1
@@ -49,7 +49,7 @@ class Ends(IntEnum):
 
 
 class Mechanism(Protocol):
-    """What moves, and on which conditions."""
+    """Conditions on positions, and how these are moved."""
 
     def step(self, q: Array, d: Array) -> tuple[Array, Array, Array]:
         """q (n, nq) moved along d (n, columns); φ (n, rows) and K (n, rows, columns) there."""
@@ -234,7 +234,7 @@ class Continuation:
         return np.asarray(np.linalg.slogdet(p.c @ (k @ p.v))[0])
 
     def _crosses(self, p: Points, there: Points, moved: Array) -> Mask:
-        """Whether loops close, to ``crossing``, where K loses a rank between points.
+        """True if loops close, to ``crossing``, where K loses a rank between points.
 
         The way is Hermite's cubic between both; from where the determinant vanishes on it,
         Gauss–Newton steps without the condition that is lost there.

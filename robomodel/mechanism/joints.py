@@ -265,7 +265,7 @@ class Planar(JointModel):
         ]
 
     def jlog(self, dv: Vector) -> Sequence[Vector]:
-        """That of SE(2), as a part of SE(3)."""
+        """The Jacobian of SE(2)'s logarithm, as a part of SE(3)'s."""
         rows = jlog6([0.0, 0.0, dv[2], dv[0], dv[1], 0.0])
         return [[rows[i][j] for j in (3, 4, 2)] for i in (3, 4, 2)]
 
@@ -303,7 +303,7 @@ class Spherical(JointModel):
         return turn_between(q0, q1)[0]
 
     def jlog(self, dv: Vector) -> Sequence[Vector]:
-        """That of SO(3)."""
+        """The Jacobian of SO(3)'s logarithm."""
         return jlog3(dv)
 
     def neutral(self) -> tuple[float, ...]:
@@ -349,7 +349,7 @@ class Floating(JointModel):
         return [*turn, *slide(turn, half_cotangent, offset)]
 
     def jlog(self, dv: Vector) -> Sequence[Vector]:
-        """That of SE(3)."""
+        """The Jacobian of SE(3)'s logarithm."""
         return jlog6(dv)
 
     def neutral(self) -> tuple[float, ...]:
@@ -358,7 +358,7 @@ class Floating(JointModel):
 
 
 def axisymmetric(joint: JointModel, inertia: RigidInertia) -> bool:
-    """Whether a revolute joint's position does not change the body's inertia, as a rotor's."""
+    """True if a revolute joint's position does not change the body's inertia, as a rotor's."""
     return isinstance(joint, Revolute) and masses.axisymmetric(inertia, joint.k)
 
 

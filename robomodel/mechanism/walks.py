@@ -1,4 +1,4 @@
-"""What directs strides along closed configurations: a path of one freedom, chance, or a target."""
+"""Directions of strides along closed configurations: a path of one freedom, chance, or a target."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ class Turning:
 
 
 class End(NamedTuple):
-    """What ends a path, and by which limit (its number); nothing where it is long enough."""
+    """The end of a path, and by which limit (its number); nothing where it is long enough."""
 
     why: Ends
     limit: int = -1
@@ -222,7 +222,7 @@ class _Half:
             self._add(there, length)
 
     def _round(self) -> bool:
-        """Whether it is back where it began, but for full turns; these then are the last point."""
+        """True if it is back where it began, but for full turns; these then are the last point."""
         first, last = self.points[0], self.points[-1]
         tangent = first.n[0, :, 0]
         if self.lengths[-1] < ROUND or float(tangent @ last.n[0, :, 0]) < 0.9:

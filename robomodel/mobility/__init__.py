@@ -306,7 +306,7 @@ class ReducedProblem:
         followers: list[tuple[int, int]] = []
 
         def follows(link: int, coupling: int) -> bool:
-            """Whether the file marks the link so, or names it so and lets all others lead."""
+            """True if the file marks the link so, or names it so and lets all others lead."""
             column = columns[at[link]]
             led = all(
                 columns[at[i]].chosen is not False for i, _ in geometry.linear[coupling].terms

@@ -46,7 +46,7 @@ class Branch:
     ahead: Array | None
 
     def better(self, other: Branch) -> bool:
-        """Whether the rule takes this one."""
+        """True if the rule takes this one."""
         one, two = ((x.moving, len(x.still)) for x in (self, other))
         return one > two or (one == two and self.turning < (1.0 - ALIKE) * other.turning)
 

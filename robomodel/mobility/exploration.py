@@ -101,7 +101,7 @@ class NamelessProblem:
 
     @staticmethod
     def of(problem: ClusterProblem) -> NamelessProblem:
-        """That of a problem."""
+        """The core of a problem."""
         geometry = Geometry(
             problem.geometry.links,
             tuple(replace(loop, name="") for loop in problem.geometry.loops),
@@ -195,7 +195,7 @@ class ClosedConfigurations:
 
     @property
     def exact(self) -> bool:
-        """Whether loops close and redundant conditions agree, but for rounding of floats."""
+        """True if loops close and redundant conditions agree, but for rounding of floats."""
         return self.gap <= CLOSED and self.off <= SAME
 
     @property
@@ -218,7 +218,7 @@ class ClosedConfigurations:
 
     @property
     def apart(self) -> bool:
-        """Whether the samples differ by more than full turns of joints."""
+        """True if the samples differ by more than full turns of joints."""
         away = np.abs(self.problem.geometry.difference(self.samples[:1], self.samples))
         length = np.array([column.length for column in self.problem.columns])
         turns = np.where(length, 0.0, np.round(away / (2.0 * math.pi)))

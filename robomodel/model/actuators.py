@@ -69,7 +69,7 @@ class _DrivenJoints:
     declared: Mapping[str, str]  # couplings that ``<rotor>`` wrote, with the rotors' joints
 
     def turns_alone(self, name: str) -> bool:
-        """Whether the joint turns one balanced body, as a rotor is: symmetric about its axis."""
+        """True if the joint turns one balanced body, as a rotor is: symmetric about its axis."""
         node = self.nodes.get(name)
         if node is None or not isinstance(node.joint, Revolute) or name in self.loaded:
             return False

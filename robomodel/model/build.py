@@ -308,7 +308,7 @@ class _Builder:
 
     @cached_property
     def heavy(self) -> list[bool]:
-        """Whether each body has a mass or an inertia."""
+        """True for each body that has a mass or an inertia."""
         inertias = self.numbers.inertias
         return [bool(each.mass) or any(map(any, each.inertia)) for each in inertias]
 

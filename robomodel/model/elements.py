@@ -1,4 +1,4 @@
-"""What a model consists of: bodies, joints, nodes, clusters; the meaning of its coordinates."""
+"""Elements of a model: bodies, joints, nodes, clusters; the meaning of its coordinates."""
 
 from __future__ import annotations
 
@@ -225,17 +225,17 @@ class Cluster:
 
     @property
     def loose(self) -> bool:
-        """Whether closing rows outnumber dependent velocities: each may be open by the slack."""
+        """True if closing rows outnumber dependent velocities: each may be open by the slack."""
         return self.slack > 0.0 and len(self.closing_rows) > self.geometry.nv - self.nv
 
     @property
     def varies(self) -> bool:
-        """Whether G depends on q: with loops, and with couplings by polynomials."""
+        """True if G depends on q: with loops, and with couplings by polynomials."""
         return bool(self.geometry.loops)
 
     @property
     def implicit(self) -> bool:
-        """Whether q holds all positions of the cluster, as loops require."""
+        """True if q holds all positions of the cluster, as loops require."""
         return self.kind == "loops"
 
 

@@ -529,7 +529,7 @@ class Model:
         return q
 
     def is_reachable(self, q: ArrayLike) -> Any:
-        """Whether a closed path within limits leads to a configuration from :meth:`neutral`.
+        """True if a closed path within limits leads to a configuration from :meth:`neutral`.
 
         Straight on at change points. Where linkages have one freedom, the answer is exact; with
         several, False says that no path was found.

@@ -71,7 +71,7 @@ def find_spins(model: Model) -> tuple[Spin, ...]:
 
 
 def _has_balls(model: Model, cluster: Cluster) -> bool:
-    """Whether a cluster may have ball joints: a joint or loop with three freedoms, or hinges.
+    """True if a cluster may have ball joints: a joint or loop with three freedoms, or hinges.
 
     Three hinges that form a ball have two bodies without mass between them.
     """
@@ -182,7 +182,7 @@ class _Line(NamedTuple):
 
 
 def _same(one: _Line, other: _Line | None, size: float) -> bool:
-    """Whether two lines of a body are the same."""
+    """True if two lines of a body are the same."""
     if other is None:
         return False
     apart = np.linalg.norm(np.cross(other.point - one.point, one.direction))
@@ -384,7 +384,7 @@ def bracing_notes(model: Model, spins: Sequence[Spin]) -> list[str]:
 
 
 def _weighs(model: Model, body: int, share: float = DUMMY) -> bool:
-    """Whether a body has inertia; exporters' dummies of 1e-9 kg between hinges have none."""
+    """True if a body has inertia; exporters' dummies of 1e-9 kg between hinges have none."""
     inertia = model.nodes[body].inertia
     least = share * model.mass
     return bool(inertia.mass > least) or bool(np.max(np.abs(inertia.inertia)) > least)

@@ -52,12 +52,12 @@ class Singularity:
 
     @property
     def near(self) -> bool:
-        """Whether results are numbers, though of fewer digits."""
+        """True if results are numbers, though of fewer digits."""
         return self.sine > NOTHING
 
     @property
     def quantity(self) -> Literal["sine"]:
-        """What is below a limit."""
+        """The quantity that is below a limit."""
         return "sine"
 
     @property

@@ -126,7 +126,7 @@ class Interpolant:
         return np.append(self.coordinates.row(x), speeds)
 
     def hides(self, t: float) -> bool:
-        """Whether a change point may be so near that the equations are singular."""
+        """True if a change point may be so near that the equations are singular."""
         return self.hidden is not None and self.hidden[0] < t < self.hidden[1]
 
     def rate(self, equations: Equations, t: float) -> Array:
@@ -326,7 +326,7 @@ class Adaptive(Run):
         return solver, Interpolant(equations.coordinates, dense, (t, now), hidden)
 
     def _may_meet(self, x: Array, h: float, equations: Equations) -> bool:
-        """Whether a step of length h from x may come near to a change point."""
+        """True if a step of length h from x may come near to a change point."""
         if not self.step.layout.checks:
             return False
         return self._distance < REACH * h * self._speed(x, equations)

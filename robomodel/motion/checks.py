@@ -1,4 +1,4 @@
-"""What is wrong with results of steps: open loops, change points, contacts, steps too long."""
+"""Faults of results of steps: open loops, change points, contacts, steps too long."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ class StepChecks:
 
     @property
     def touching(self) -> bool:
-        """Whether steps are of time stepping."""
+        """True if steps are of time stepping."""
         return self.layout.contacts is not None
 
     def too_long(self, results: Array) -> Any:
-        """Whether steps of time stepping turn linkages or contacts by too much.
+        """True if steps of time stepping turn linkages or contacts by too much.
 
         Or leave loops open, or are not finite.
         """
@@ -75,7 +75,7 @@ class StepChecks:
         return ~(results[..., layout.regularity] > IRREGULAR[dtype or self.dtype])
 
     def unfinished(self, results: Array) -> Any:
-        """Whether compiled steps have to be taken again.
+        """True if compiled steps have to be taken again.
 
         They have to if they are too long or, in double precision, contact problems are not solved.
         """

@@ -468,7 +468,7 @@ class _Outline:
         return [(self.corners[n], self.corners[(n + 1) % len(self.corners)]) for n in range(last)]
 
     def contains(self, place: complex) -> bool:
-        """Whether a position is inside the outline."""
+        """True if a position is inside the outline."""
         if len(self.corners) == 1:
             return abs(place - self.corners[0][0]) <= TOUCH
         if len(self.corners) > 2:
@@ -517,7 +517,7 @@ def _outline(points: Array, names: list[Hashable], outwards: Array, axes: Array)
 
 
 def _flat(a: complex, b: complex, c: complex) -> bool:
-    """Whether b is on the line from a to c, or inside of it."""
+    """True if b is on the line from a to c, or inside of it."""
     return _turn(c - a, b - a) >= -TOUCH * abs(c - a)
 
 

@@ -45,7 +45,7 @@ IMMOVABLE = 1e-20  # 1/kg: trace of a contact's block of G up to which impulses 
 
 
 class LawTerms(NamedTuple):
-    """What laws say of the rows that keep distances, in their order.
+    """Terms of the laws in the rows that keep distances, in their order.
 
     ``slow``: velocities besides those by z; ``collides``: negative if a row collides; b, and
     ``plain`` b without restitution; friction of the contacts; ``size`` of the velocities in b.

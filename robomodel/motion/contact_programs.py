@@ -364,7 +364,7 @@ class SolvedStep:
     def solved(
         self, terms: Assembly[StateMiddle], impulses: list[Scalar], slips: list[Scalar]
     ) -> tuple[list[Scalar], list[Scalar], Scalar]:
-        """What is known."""
+        """The known numbers."""
         return self.known
 
     def moved(self, middle: StateMiddle, travel: Vector) -> Displaced:

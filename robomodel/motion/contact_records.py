@@ -79,7 +79,7 @@ class ContactLog:
         return self.places.count
 
     def shown(self) -> dict[str, Any]:
-        """What a trajectory shows."""
+        """The contacts that a trajectory shows."""
         points, pairs = self.places.points, (*self.places.pairs, *self.pairs)
         shape = len(self.records), len(points) + len(pairs), 3
         forces, places = np.zeros(shape), np.full(shape, np.nan)

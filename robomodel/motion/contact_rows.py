@@ -34,7 +34,7 @@ PLANE = 4  # numbers of a plane: normal, offset
 
 @dataclass(frozen=True)
 class Setting:
-    """What takes part in steps of time stepping: contacts, stops and dry friction.
+    """Parts of steps of time stepping: contacts, stops and dry friction.
 
     ``points`` touch a horizontal plane at ``height`` (None: each has its own plane, an argument),
     by ``laws``. ``rounds`` are spheres and capsules of links that touch each other. ``bodies``:
@@ -84,7 +84,7 @@ class Setting:
 
     @property
     def rebounds(self) -> bool:
-        """Whether contacts or stops may rebound at once."""
+        """True if contacts or stops may rebound at once."""
         rebounds = any(law.rebounds for law in self.laws)
         return rebounds or any(x.restitution for x in self.rounds) or self.stop_restitution > 0.0
 

@@ -1,4 +1,4 @@
-"""What is done with contact problems that the sweeps of a step's program have not solved.
+"""Solutions of contact problems that the sweeps of a step's program have not solved.
 
 :func:`robomodel.dynamics.contact.complementarity.solve` solves them, and the step is finished with
 its impulses by another program.

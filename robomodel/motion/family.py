@@ -58,7 +58,7 @@ class Family:
         return (len(self.parameters),) if self.parameters else ()
 
     def rows(self, p: Array, batch: tuple[int, ...], dtype: Dtype) -> tuple[Array, ...]:
-        """That argument for a batch of programs, from values (..., count)."""
+        """The argument for a batch of programs, from values (..., count)."""
         if not self.parameters:
             return ()
         count = len(self.parameters)

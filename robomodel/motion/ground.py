@@ -53,7 +53,7 @@ class ContactLaw:
 
     @property
     def rebounds(self) -> bool:
-        """Whether it may rebound within a step: by restitution, or by a stiffness beyond it."""
+        """True if it may rebound within a step: by restitution, or by a stiffness beyond it."""
         return self.restitution > 0.0 or self.stiffness is not None
 
 
@@ -168,7 +168,7 @@ class Ground:
 
     @property
     def is_level(self) -> bool:
-        """Whether it is a horizontal plane."""
+        """True if it is a horizontal plane."""
         return self._grid.ndim == 0 and bool(self._normal[2] == 1.0)
 
     @property
@@ -433,7 +433,7 @@ def as_points(model: Model, points: Sequence[Point]) -> list[GroundPoint]:
 
 
 def _is_one(points: Any) -> TypeGuard[Point]:
-    """Whether it is (link, offset, …), rather than several points."""
+    """True if it is (link, offset, …), rather than several points."""
     return (
         isinstance(points, tuple)
         and len(points) > 1

@@ -64,7 +64,7 @@ STIFF = 1e5
 
 
 def is_sprung(model: Model) -> bool:
-    """Whether springs or dampers act on the model."""
+    """True if springs or dampers act on the model."""
     of_joints = ((joint.stiffness, joint.damping) for joint in model.joints)
     of_springs = ((spring.stiffness, spring.damping) for spring in model.springs)
     return not all(is_absent(x) for pair in (*of_joints, *of_springs) for x in pair)
@@ -210,7 +210,7 @@ def press(
 
 
 def too_stiff(some: Rates, step: float) -> bool:
-    """Whether "rk4" is unstable at one of these rates."""
+    """True if "rk4" is unstable at one of these rates."""
     return any(step * max(each) > RK4_REACH for each in some)
 
 

@@ -100,7 +100,7 @@ class Inputs:
 
     @property
     def stepwise(self) -> bool:
-        """Whether inputs change only from step to step."""
+        """True if inputs change only from step to step."""
         asked = self.hold and (callable(self.tau) or callable(self.wrenches))
         return asked or self.rows is not None
 

@@ -25,7 +25,7 @@ from robomodel.tolerances import CLOSED, WITHIN
 
 @dataclass(frozen=True)
 class Acting:
-    """What acts in a step besides tau: springs and dampers, dry friction, stops of named joints."""
+    """Forces of a step besides tau: springs and dampers, dry friction, stops of named joints."""
 
     passive: bool = True
     friction: bool = True
@@ -197,7 +197,7 @@ def warn_of_starts_beyond(model: Model, stops: frozenset[str], q: Array) -> None
 
 
 def in_single_precision(q: ArrayLike) -> bool:
-    """Whether q is an array of single (or half) precision, whose loops are open by rounding."""
+    """True if q is an array of single (or half) precision, whose loops are open by rounding."""
     kind = getattr(q, "dtype", np.dtype(float))
     return bool(np.issubdtype(kind, np.floating) and np.finfo(kind).eps > np.finfo(float).eps)
 

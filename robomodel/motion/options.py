@@ -236,7 +236,7 @@ class MotionSetup:
 
     @property
     def impulses(self) -> bool:
-        """Whether the method is time stepping."""
+        """True if the method is time stepping."""
         return self.method == "time_stepping"
 
     def compiled_method(self, q: Array, step: float, p: Array = NONE) -> str:

@@ -141,7 +141,7 @@ class FixedStep:
 
     @cached_property
     def solving(self) -> ContactSolving:
-        """What is done with contact problems that the program has not solved."""
+        """The solution of contact problems that the program has not solved."""
         return ContactSolving(self.name, self.family, self.contact)
 
     @cached_property

@@ -98,7 +98,7 @@ class Terrain:
     def _is_least(
         self, first: Array, nearest: Array, length: Array, rows: Indices, triangles: Indices
     ) -> Mask:
-        """Whether nearest points on edges and corners are local minima of the distance.
+        """True if nearest points on edges and corners are local minima of the distance.
 
         They are not if another triangle that shares them comes nearer; of triangles that share
         one, it belongs to the first. ``first``: the first corner (m, 2) of each window.

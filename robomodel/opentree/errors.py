@@ -233,7 +233,7 @@ class Measure:
         return cls(states, tuple(places), tuple(rows), exact, np.maximum(scale, TINY))
 
     def scales(self, tree: TreeMap) -> Array:
-        """What errors of a tree's velocities are relative to (n, tree.nv)."""
+        """Scales of errors of a tree's velocities (n, tree.nv)."""
         return self.scale[:, [self.rows.index(r) for r in tree.velocities]]
 
     def errors(self, tree: TreeMap) -> dict[str, Error]:

@@ -110,7 +110,7 @@ def _images(tree: Model, tens: Array, poses: Array, mirror: Array) -> dict[int, 
 def _one_line(
     one: Array, other: Array, freedoms: int, axis: Vec3, other_axis: Vec3, size: float
 ) -> bool:
-    """Whether joints at these poses move about, or along, one line; others share their origin."""
+    """True if joints at these poses move about, or along, one line; others share their origin."""
     apart = other[:3, 3] - one[:3, 3]
     if freedoms != 1:
         return bool(np.linalg.norm(apart) <= WRITTEN * size or freedoms == 6)

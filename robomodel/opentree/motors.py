@@ -172,7 +172,7 @@ def with_limits(model: Model, tree: Description) -> Description:
 
 
 def _limits_anything(model: Model) -> bool:
-    """Whether any motor or position has a limit: else dead points alone end ranges."""
+    """True if any motor or position has a limit: else dead points alone end ranges."""
     ends = [x for joint in model.joints for x in (joint.lower, joint.upper)]
     for each in model.actuators:
         ends += [each.effort_limit, each.velocity_limit]

@@ -105,7 +105,7 @@ def rates_of(row: Array, names: Sequence[str]) -> dict[str, float]:
 
 
 def _remains(model: Model, spring: Spring | JointSpring, moving: Collection[int]) -> bool:
-    """Whether a spring acts in the open tree as it does in the robot."""
+    """True if a spring acts in the open tree as it does in the robot."""
     if isinstance(spring, JointSpring):
         return True  # over joints that move, or it is none of the open tree's
     bodies = {link: n for n, body in enumerate(model.bodies) for link in body.links}

@@ -141,7 +141,7 @@ USUAL = TreeOptions()
 
 @dataclass(frozen=True, eq=False)
 class Basis:
-    """What both trees of a robot have in common.
+    """Parts that both trees of a robot have in common.
 
     Attributes:
         view: The robot with spins of rods locked; its selection of joints is the tree's.
@@ -251,7 +251,7 @@ class OpenTree(Model):
 
     @property
     def verdict(self) -> str:
-        """Whether it will do: up to 3 % of the worst joint's median, up to 10 % with care."""
+        """True if it will do: up to 3 % of the worst joint's median, up to 10 % with care."""
         view, left_out = self.basis.view, list[str]()
         if self.basis.spins:
             names = few([view.joints[each.body].name for each in self.basis.spins])

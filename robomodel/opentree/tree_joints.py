@@ -68,12 +68,12 @@ class ClusterTree:
 
     @property
     def bent(self) -> bool:
-        """Whether joints of a linkage can follow by polynomials."""
+        """True if joints of a linkage can follow by polynomials."""
         return self.cluster.kind == "loops" and self.with_followers is not None
 
     @property
     def geared(self) -> bool:
-        """Whether constant ratios are all that ties its joints."""
+        """True if constant ratios are all that ties its joints."""
         return isinstance(self.cluster.constraint, LinearConstraint)
 
     def ends(self, follower: Follower) -> tuple[float, float] | None:
@@ -93,7 +93,7 @@ class Following:
     drivers: int = 6
 
     def allows(self, each: Follower) -> bool:
-        """Whether it is such a follower."""
+        """True if it is such a follower."""
         if len(each.drivers) > 1:
             return len(each.drivers) <= self.drivers
         return len(each.coefficients) <= self.degree + 1
@@ -230,7 +230,7 @@ class _ClusterTree(Choice):
                        farthest=farthest, without=without if found else None)  # fmt: skip
 
     def _heavy(self, bodies: Collection[int]) -> bool:
-        """Whether one of the bodies has a tenth of the cluster's mass, which rods lack."""
+        """True if one of the bodies has a tenth of the cluster's mass, which rods lack."""
         masses = {b: self.model.bodies[b].mass for b in self.cluster.bodies}
         return any(masses[b] >= PAYLOAD * sum(masses.values()) > 0.0 for b in bodies)
 

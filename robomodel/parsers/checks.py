@@ -398,6 +398,6 @@ def _tied(description: Description) -> set[str]:
 
 
 def _rests(joint: Joint, point: Vec3) -> bool:
-    """Whether a point of the child stays at rest when the joint moves."""
+    """True if a point of the child stays at rest when the joint moves."""
     turns = joint.type in ("revolute", "continuous") and off_axis(point, joint.axis) <= SAME
     return turns or joint.type in ("spherical", "floating")

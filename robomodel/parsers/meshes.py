@@ -197,7 +197,7 @@ _FACE_WITH_NORMALS = re.compile(rb"^f [^/\n]*/", re.MULTILINE)
 
 
 def _is_read_by_mujoco(suffix: str, data: bytes) -> bool:
-    """Whether MuJoCo reads the file.
+    """True if MuJoCo reads the file.
 
     It reads binary STL up to a number of triangles, and OBJ unless only some of its faces have
     normals or textures.

@@ -75,7 +75,7 @@ class Attribute:
         return self.word or self.field
 
     def fault(self, value: float) -> str:
-        """What is wrong with a value, for a message; empty if it is within the bound."""
+        """The fault of a value, for a message; empty if it is within the bound."""
         accepts, remedy = _BOUNDS[self.bound]
         if accepts(value):
             return ""

@@ -670,7 +670,7 @@ _COUNTS = (
 
 
 def _is_finite(values: Iterable[float], text: str) -> bool:
-    """Whether numbers are finite, and written so that every reader parses them, not only Python."""
+    """True if numbers are finite, and written so that every reader parses them, not only Python."""
     return math.isfinite(sum(values)) and "_" not in text and text.isascii()
 
 

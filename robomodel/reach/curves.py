@@ -53,7 +53,7 @@ class ClusterMotion:
 
     @staticmethod
     def of(model: Model, cluster: Cluster) -> ClusterMotion:
-        """That of a cluster with loops."""
+        """The motion of a cluster with loops."""
         columns, unit = tuple(columns_of(model, cluster)), velocity_units(model, cluster)
         limits = column_limits(columns)
         return ClusterMotion(cluster, CompiledGeometry.of(model, cluster), columns, unit, *limits)
@@ -88,7 +88,7 @@ class ClusterMotion:
         return np.minimum(at - self.low, self.high - at)
 
     def within(self, q: Array) -> Mask:
-        """Whether all joints are within their limits."""
+        """True if all joints are within their limits."""
         inside: Mask = np.min(self.rooms(q), axis=-1) >= -WITHIN
         return inside
 
@@ -195,7 +195,7 @@ class Curve:
 def curves(
     model: Model, motion: ClusterMotion, starts: Sequence[Array], columns: Sequence[int]
 ) -> list[Curve]:
-    """Those of these independent velocities from every start."""
+    """The curves of these independent velocities from every start."""
     part = whole_part(model, motion.cluster.index)
     sweeps = [_Sweep(motion, part, column, start) for start in starts for column in columns]
     walk(part, [half for each in sweeps for half in each.halves])
@@ -203,7 +203,7 @@ def curves(
 
 
 def curve(model: Model, cluster: Cluster, joint: str) -> Curve:
-    """That of an independent joint with one freedom from the neutral configuration."""
+    """The curve of an independent joint with one freedom from the neutral configuration."""
     motion = ClusterMotion.of(model, cluster)
     column = cluster.columns[cluster.independent.index(joint)]
     return curves(model, motion, [model.neutral()[cluster.q]], [column])[0]

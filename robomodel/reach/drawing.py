@@ -181,7 +181,7 @@ def _closed(model: Model, linkages: Sequence[Cluster], guesses: Array) -> tuple[
 
 
 def _at_change_point(model: Model, cluster: Cluster, q: Array) -> bool:
-    """Whether a cluster's constraints lose rank at q (nq,): there G is not unique."""
+    """True if a cluster's constraints lose rank at q (nq,): there G is not unique."""
     rank = cluster.geometry.nv - cluster.nv
     if not rank:
         return False

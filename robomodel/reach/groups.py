@@ -295,7 +295,7 @@ class Group:
         return self.turning.apart(self.along.mechanism.away(q0, q1))
 
     def _on(self, q: Array) -> bool:
-        """Whether strides from the nearest points of the path lead there."""
+        """True if strides from the nearest points of the path lead there."""
         p = self.path.points
         away = self._away(p.q, np.broadcast_to(q, p.q.shape))
         near = np.argsort(np.linalg.norm(away, axis=1))[:TRIED]
@@ -306,7 +306,7 @@ class Group:
         return bool(np.any(closed & (size < 1.5 * ALONG) & (off < SAME_POINT)))
 
     def _led(self, q: Array) -> bool:
-        """Whether one of the nearest points of the pool is reached straight from there."""
+        """True if one of the nearest points of the pool is reached straight from there."""
         pool, joints = self.pool, self.joints
         away = self._away(np.broadcast_to(q, pool.q.shape), pool.q)
         near = np.argsort(np.linalg.norm(away, axis=1))[:TRIED]
@@ -596,7 +596,7 @@ class _Splitting:
         return solved, tuple(sorted(rows - set(solved)))
 
     def _hold_everywhere(self, rows: tuple[int, ...]) -> bool:
-        """Whether rows of loops hold where others do not."""
+        """True if rows of loops hold where others do not."""
         program = _conditions(self.model, self.cluster.index, rows, matrix=False)
         nv = self.geometry.nv
         anywhere = np.random.default_rng(SEED).uniform(-1.0, 1.0, (4, nv)) * self.unit

@@ -224,7 +224,7 @@ class Choice:
         return np.where(same & (sizes > SINGULAR), sizes, 0.0)
 
     def _shown(self, body: int) -> bool:
-        """Whether a body is no rotor and no part of a ball made of hinges."""
+        """True if a body is no rotor and no part of a ball made of hinges."""
         bodies, nodes = self.model.bodies, self.model.nodes
         parts = [body, nodes[body].parent] if nodes[body].parent in self.cluster.bodies else [body]
         return body not in self.rotors and all(bodies[b].mass > 0.0 for b in parts)
@@ -393,7 +393,7 @@ class Displacements:
 
     @classmethod
     def of(cls, model: Model, cluster: Cluster, start: Array) -> Displacements:
-        """Those of a cluster; ``start`` are its spanning positions at neutral."""
+        """The choice in a cluster; ``start`` are its spanning positions at neutral."""
         spanning = [float(x) for x in model.spanning_positions(model.neutral().tolist())]
         carried = [_pseudo(model, body) for body in range(len(model.nodes))]
         for body, tools in _payloads(model).items():

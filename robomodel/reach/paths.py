@@ -44,7 +44,7 @@ Kind = Literal["limit", "dead point", ""]
 
 @dataclass(frozen=True, slots=True)
 class RangeEnd:
-    """What ends a joint's range, and at which position of it.
+    """The end of a joint's range: what ends it, and at which position.
 
     ``kind``: "limit" of the joint ``by``, "dead point" of the loop or coupling ``by``, or "" where
     nothing ends it. ``searched``: it is the farthest that searches among several freedoms have
@@ -368,7 +368,7 @@ class Path:
         return end.kind, end.by
 
     def _unlimited(self, column: int, travel: float) -> bool:
-        """Whether a joint has gone so far without meeting anything that it goes on for ever."""
+        """True if a joint has gone so far without meeting anything that it goes on for ever."""
         return travel > self.part.endless(column)
 
     def _turn(self, column: int, n: int) -> tuple[float, str] | None:
@@ -526,14 +526,14 @@ class Half:
         self.lengths.append(self.lengths[-1] + stride)
 
     def _turned(self) -> bool:
-        """Whether the joint of the column has turned by π."""
+        """True if the joint of the column has turned by π."""
         c = self.column
         if c is None or c not in self.part.place or self.part.lengths[c]:
             return False
         return abs(self.part.position(self.q[-1] - self.q[0], c)) >= math.pi
 
     def _round(self) -> bool:
-        """Whether it is back where it began, but for turns of joints without limits.
+        """True if it is back where it began, but for turns of joints without limits.
 
         Then the start itself, so many turns on, is the last point.
         """
@@ -573,7 +573,7 @@ class Chart:
 
     @staticmethod
     def at(part: Part, q: Array) -> Chart | None:
-        """That at q; None where the independent velocities do not tell the motion there."""
+        """The motion at q; None where the independent velocities do not tell the motion there."""
         motions = part.null(q)
         interest = part.interest
         if not interest or not motions.shape[1]:
@@ -598,7 +598,7 @@ class Chart:
 
     @property
     def value(self) -> float:
-        """That of one configuration."""
+        """The value at one configuration."""
         return float(self.values)
 
     def turned(self, q: Array) -> Chart:
@@ -720,7 +720,7 @@ class _Ends:
         return _Ends(part, Chart.at(part, start), 2 * columns, sides, limits)
 
     def first(self, step: PathStep) -> tuple[End, Array] | None:
-        """What ends the path on a step, and the tangent there."""
+        """The end of the path on a step, and the tangent there."""
         first, by, kind = math.inf, "", ""
         part, chart = self.part, self.chart
         for n in self._near(step):
@@ -767,7 +767,7 @@ class _Ends:
 
 
 def _idle(motions: Array, interest: Sequence[int]) -> Array:
-    """Those orthonormal motions (columns, n) in which the columns of interest rest."""
+    """The orthonormal motions (columns, n) in which the columns of interest rest."""
     _, singular, right = np.linalg.svd(motions[list(interest)], full_matrices=True)
     moving = int(np.sum(singular > MOVES))
     idle: Array = motions @ right[moving:].T
@@ -775,7 +775,7 @@ def _idle(motions: Array, interest: Sequence[int]) -> Array:
 
 
 def without_idle(motions: Array, interest: Sequence[int], count: int | None = None) -> Array:
-    """Those orthonormal motions (..., columns, n) in which the columns of interest move.
+    """The orthonormal motions (..., columns, n) in which the columns of interest move.
 
     ``count``: how many these are; a batch needs it.
     """

@@ -88,7 +88,7 @@ class JointRange:
 
     @property
     def turns_fully(self) -> bool:
-        """Whether the joint turns round without end."""
+        """True if the joint turns round without end."""
         return not self.slides and math.isinf(self.lower) and math.isinf(self.upper)
 
     @property
@@ -317,7 +317,7 @@ def _conditions(geometry: Geometry) -> Iterator[_Condition]:
 
 
 def part_of(model: Model, cluster: Cluster, column: int, kept: Sequence[int] = ()) -> Part:
-    """What conditions relate a joint to, without joints that hinder nothing.
+    """The joints to which conditions relate a joint, without joints that hinder nothing.
 
     These are joints without limits that one coupling alone relates to others, but not ``kept``.
     """

@@ -123,7 +123,7 @@ class Polytope:
 
 @dataclass(frozen=True, eq=False)
 class Reachable:
-    """What a robot reaches from a closed configuration, ``start`` (nq,): a product of sets.
+    """The set that a robot reaches from a closed configuration, ``start`` (nq,): a product of sets.
 
     ``linkages`` are followed; ``trains`` are gear trains of several freedoms; ``alone`` (places in
     q, low, high) are joints with limits only, and gear trains of one freedom; ``turning`` are the
@@ -362,7 +362,7 @@ def random_poses(rng: Generator, count: int) -> Array:
 
 
 def from_configuration(model: Model, q: Array) -> Reachable:
-    """What is reachable from a closed configuration q (nq,); limits that it passes go up to it."""
+    """The set reachable from a closed configuration q (nq,); limits that it passes go up to it."""
     linkages, trains, turning = list[Linkage](), list[Polytope](), list[slice]()
     places, ends = list[int](), list[tuple[float, float]]()
     for cluster in model.clusters:
@@ -390,7 +390,7 @@ def from_configuration(model: Model, q: Array) -> Reachable:
 
 @cached_on_model
 def reachable(model: Model) -> Reachable:
-    """What a robot reaches from its neutral configuration."""
+    """The set that a robot reaches from its neutral configuration."""
     return from_configuration(model, model.neutral())
 
 

@@ -112,7 +112,7 @@ class ApproximationErrors(HasDocument):
 
     @property
     def verdict(self) -> str:
-        """Whether the tree will do with links as they are, and as it is written."""
+        """True if the tree will do with links as they are, and as it is written."""
         if self.tree is self.lumped:
             return self.lumped.said
         return (
@@ -373,7 +373,7 @@ def annotate_mjcf(text: str, file: str, armature: Mapping[str, float]) -> Annota
 
 
 def _in_a_body(tag: Tag) -> bool:
-    """Whether a joint is a body's: joints of defaults, equalities and sensors are references."""
+    """True if a joint is a body's: joints of defaults, equalities and sensors are references."""
     return tag.parent is not None and tag.parent.name in ("body", "frame", "replicate")
 
 

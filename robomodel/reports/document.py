@@ -65,7 +65,7 @@ class Table:
 
     @property
     def numeric(self) -> list[bool]:
-        """Whether each column holds numbers."""
+        """True for each column that holds numbers."""
         return [
             any(isinstance(x, int | float) for x in column)
             and all(x is None or x == "" or isinstance(x, int | float) for x in column)
@@ -220,7 +220,7 @@ Part: TypeAlias = str | Table | Bullets | Verbatim | Findings | Plot | Drawings
 
 
 def is_empty(part: Part) -> bool:
-    """Whether a table has no rows, or a list or plot no lines."""
+    """True if a table has no rows, or a list or plot no lines."""
     return not getattr(part, "rows", getattr(part, "lines", True))
 
 

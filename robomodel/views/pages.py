@@ -401,7 +401,7 @@ def _ended(end: RangeEnd, joint: str) -> str:
 
 
 def _is_output(model: Model, cluster: Cluster, body: int, joint: Joint) -> bool:
-    """Whether motors' forces reach a joint through the only freedom of its linkage."""
+    """True if motors' forces reach a joint through the only freedom of its linkage."""
     alike = model.joints[body].units == joint.units
     return cluster.nv == 1 and alike and not model.nodes[body].axisymmetric
 
@@ -562,7 +562,7 @@ def _motors(model: Model) -> list[dict[str, float]]:
 
 
 def _has_reflected(model: Model) -> bool:
-    """Whether rotors or linkages add inertia to a joint."""
+    """True if rotors or linkages add inertia to a joint."""
     q = model.neutral()[None]
     return any(
         np.any(reflected_inertia(model, q, body, np.eye(model.nv)[None, i]) > 0.0)

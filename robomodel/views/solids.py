@@ -93,7 +93,7 @@ def link_solids(model: Model) -> Iterator[Solid]:
 
 
 def _is_cylinder(model: Model, joint: Joint, moved_by: Mapping[str, Joint]) -> bool:
-    """Whether a slide is the rod of a cylinder: out of a barrel that turns on a pin, along a line.
+    """True if a slide is the rod of a cylinder: out of a barrel that turns on a pin, along a line.
 
     Its stroke is on one side of the pin, the barrel carries nothing else, and the rod's eye is on
     the line.

@@ -47,7 +47,7 @@ def write_png(
 
 
 def png(model: Model, q: ArrayLike | None = None, *, size: tuple[int, int] = (800, 600)) -> bytes:
-    """What :func:`write_png` writes."""
+    """The picture that :func:`write_png` writes."""
     positions = model.neutral() if q is None else np.asarray(q, dtype=float)
     if positions.shape != (model.nq,):
         raise ValueError(f"q has the shape {positions.shape}, not ({model.nq},)")

@@ -362,7 +362,7 @@ def view(model: Model, *, host: str = "127.0.0.1", port: int = 8080) -> Viewer:
 
 
 def freedoms(model: Model) -> tuple[Freedom, ...]:
-    """What sliders move: every independent velocity coordinate."""
+    """Coordinates that sliders move: every independent velocity."""
     joints = {joint.name: joint for joint in model.joints}
     result = []
     for index, label in enumerate(model.dof_names):

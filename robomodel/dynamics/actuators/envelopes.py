@@ -159,12 +159,12 @@ class JointEnvelope:
 
     @property
     def hidden(self) -> bool:
-        """Whether another joint's limit, or the linkage, ends its range."""
+        """True if another joint's limit, or the linkage, ends its range."""
         return any(by not in ("", self.joint) for by in (self.lower_by, self.upper_by))
 
     @property
     def constant(self) -> bool:
-        """Whether torque and speed are the same along the line."""
+        """True if torque and speed are the same along the line."""
         finite = (x[self.line][np.isfinite(x[self.line])] for x in (self.torque, self.speed))
         return all(bool(np.ptp(x) <= SAME * np.max(x)) if len(x) else True for x in finite)
 

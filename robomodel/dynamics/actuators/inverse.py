@@ -55,7 +55,7 @@ class Group:
 
     @property
     def redundant(self) -> bool:
-        """Whether there are more actuators than coordinates."""
+        """True if there are more actuators than coordinates."""
         return len(self.actuators) > len(self.coordinates)
 
 

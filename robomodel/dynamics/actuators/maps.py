@@ -1,4 +1,4 @@
-"""What motors can do through gears and linkages: the map B, forces, limits, torque polytopes."""
+"""Motors' work through gears and linkages: the map B, forces, limits, torque polytopes."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def gains(
 
 
 class Reflected(NamedTuple):
-    """What actuators' shafts add at each independent velocity, (..., nv, nu) each."""
+    """Inertia that actuators' shafts add at each independent velocity, (..., nv, nu) each."""
 
     inertia: Array
     damping: Array
@@ -195,7 +195,7 @@ def driving(actuator: Actuator, rate: Scalar, band: float = 0.0) -> Scalar:
 
 
 def unlimited(force: Scalar) -> bool:
-    """Whether a force is infinite at every state."""
+    """True if a force is infinite at every state."""
     return type(force) is float and math.isinf(force)
 
 

@@ -229,7 +229,7 @@ def _reach(a: Array, d: Array) -> float:
 
 
 def _is_central(x: Array, z: Array) -> bool:
-    """Whether no product of eigenvalues is far below the mean."""
+    """True if no product of eigenvalues is far below the mean."""
     inner, square = np.sum(x * z, axis=1), _det(x) * _det(z)
     least = square / (inner + np.sqrt(np.maximum(inner * inner - square, 0.0)))
     return bool(np.all(least >= CENTRED * np.mean(inner)))

@@ -84,7 +84,7 @@ _hashed_keys: Callable[..., tuple[FrameKey, ...]] = functools.lru_cache(maxsize=
 
 
 def _is_point(frame: object) -> TypeGuard[tuple[str, Sequence[float]]]:
-    """Whether it is (link, offset), rather than two frames."""
+    """True if it is (link, offset), rather than two frames."""
     return (
         isinstance(frame, Sequence)
         and len(frame) == 2

@@ -39,7 +39,7 @@ class ClusterElimination:
 
     @property
     def alone(self) -> bool:
-        """Whether the cluster is a single body."""
+        """True if the cluster is a single body."""
         return len(self.cluster.bodies) == 1
 
     def project(self, wrench: dict[int, Wrench], forces: Vector) -> list[Scalar]:

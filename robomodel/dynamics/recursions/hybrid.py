@@ -56,7 +56,7 @@ def prescribed(model: Model, names: Iterable[str]) -> tuple[str, ...]:
 
 
 def _dependent(model: Model, name: str, places: Mapping[str, tuple[int, ...]]) -> bool:
-    """Whether a name is that of a dependent joint, or of a dependent freedom of a joint."""
+    """True if a name is that of a dependent joint, or of a dependent freedom of a joint."""
     if name in model.joint_names:
         return True
     whole = name.rpartition(".")[0]

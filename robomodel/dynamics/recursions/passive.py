@@ -104,7 +104,7 @@ def elements(state: Configuration) -> Iterator[Element]:
 
 
 def is_absent(x: Scalar) -> bool:
-    """Whether it is the number zero; other scalars are present."""
+    """True if it is the number zero; other scalars are present."""
     return is_number(x) and x == 0.0
 
 

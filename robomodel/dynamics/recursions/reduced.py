@@ -116,7 +116,7 @@ def regrouped(model: Model, *, spread: bool) -> Model:
 
 
 def _constant(node: Node) -> bool:
-    """Whether all numbers of a body are constants; others are not regrouped."""
+    """True if all numbers of a body are constants; others are not regrouped."""
     place = placement(node.joint, node.rotations, node.offset, node.joint.neutral())
     rows = (node.inertia.h, *node.inertia.inertia, *place.matrix(), place.offset)
     return is_number(node.inertia.mass) and all(is_number(x) for row in rows for x in row)

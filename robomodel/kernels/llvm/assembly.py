@@ -68,7 +68,7 @@ class LaneVectors:
 
     @property
     def turnable(self) -> bool:
-        """Whether lanes of two vectors can be picked at run time: AVX-512's full vectors."""
+        """True if lanes of two vectors can be picked at run time: AVX-512's full vectors."""
         return self.bytes == 64
 
     @property
@@ -271,7 +271,7 @@ class Function:
         return first, second
 
     def any_large(self, angles: Sequence[str]) -> str:
-        """Whether any lane of these angles is beyond the polynomials' range."""
+        """True if any lane of these angles is beyond the polynomials' range."""
         v, lanes, large_lanes = self.type, self.vectors.truths, "zeroinitializer"
         large = self.constant(self.vectors.precision.cody_waite_limit)
         for x in angles:

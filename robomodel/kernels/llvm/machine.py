@@ -56,7 +56,7 @@ class _Lock:
 _using = _Lock()
 
 JIT_LINK = sys.platform != "win32"
-"""Whether objects are linked by LLVM's JITLink; on Windows by its older RuntimeDyld."""
+"""True if objects are linked by LLVM's JITLink; on Windows by its older RuntimeDyld."""
 
 
 @functools.cache

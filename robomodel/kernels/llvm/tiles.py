@@ -132,7 +132,7 @@ LINES = 96  # cache lines that are written at a time
 
 
 def streams(vectors: LaneVectors, count: int) -> bool:
-    """Whether rows of this many results can be written past the caches: in whole lines."""
+    """True if rows of this many results can be written past the caches: in whole lines."""
     return vectors.turnable and count > vectors.lanes
 
 

@@ -71,7 +71,7 @@ class Names:
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """What a text says of one robot.
+    """The settings of one robot in a text.
 
     Attributes:
         name: Its name in the text.

@@ -71,7 +71,7 @@ class Audit(HasDocument):
 
     @property
     def ok(self) -> bool:
-        """Whether there are at most notes."""
+        """True if there are at most notes."""
         return all(finding.severity == "note" for finding in self.findings)
 
     @property
@@ -181,7 +181,7 @@ def _fit(configuration: Configuration, joints: Sequence[str]) -> float:
 
 
 def matches(pattern: str, joint: str, how: str) -> bool:
-    """Whether a pattern means a joint: as a regular expression of the whole name, or a part."""
+    """True if a pattern means a joint: as a regular expression of the whole name, or a part."""
     if how == "within":
         return pattern in joint
     try:
@@ -355,7 +355,7 @@ class _Comparison:
     # ---- numbers
 
     def numbers(self, quantity: str) -> Iterator[tuple[str, float, int, Group]]:
-        """What each joint gets: its name, the number, the line, the group."""
+        """The number that each joint gets: its name, the number, the line, the group."""
         for group, joints in zip(self.configuration.groups, self.members, strict=True):
             value = group.values.get(quantity)
             if value is None:
@@ -405,7 +405,7 @@ class _Comparison:
             )  # fmt: skip
 
     def _begins(self, pattern: str, joint: str) -> bool:
-        """Whether an initial position is a joint's: by its name, or by a pattern."""
+        """True if an initial position is a joint's: by its name, or by a pattern."""
         return pattern == joint if self.configuration.complete else matches(pattern, joint, "whole")
 
     @cached_property

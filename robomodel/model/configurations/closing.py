@@ -66,7 +66,7 @@ class Step(NamedTuple):
 
 
 class Keep(Protocol):
-    """What a step of Newton's method keeps while it closes loops."""
+    """Positions that a step of Newton's method keeps while it closes loops."""
 
     def steps(self, model: Model, q: Vector, n: int) -> Mapping[int, Step]:
         """The n-th step, by the index of each cluster that it moves."""
@@ -85,7 +85,7 @@ class Independent:
     """Independent joints stay where they are; of a model in tangent coordinates, z does."""
 
     def steps(self, model: Model, q: Vector, n: int) -> dict[int, Step]:
-        """Those of all clusters with loops."""
+        """The steps of all clusters with loops."""
         return {
             cluster.index: Step(*cluster.constraint.closing(q[cluster.q]))
             for cluster in model.clusters
@@ -100,7 +100,7 @@ class Nearest:
     origin: Vector
 
     def steps(self, model: Model, q: Vector, n: int) -> dict[int, Step]:
-        """Those of all clusters with loops.
+        """The steps of all clusters with loops.
 
         They are of the joints' least norm that takes the way back to the origin,
         J (away - step) = φ, on independent rows.
@@ -141,7 +141,7 @@ class Along:
     way: Vector
 
     def steps(self, model: Model, q: Vector, n: int) -> dict[int, Step]:
-        """Those of all clusters with loops."""
+        """The steps of all clusters with loops."""
         result = INDEPENDENT.steps(model, q, n)
         for index, step in result.items():
             cluster = model.clusters[index]
@@ -291,7 +291,7 @@ def travel(cluster: Cluster) -> Array:
 
 
 def loop_gaps(cluster: Cluster, q: Vector) -> list[Scalar]:
-    """What loops and couplings of a cluster fail by at its positions, redundant rows too.
+    """Gaps of a cluster's loops and couplings at its positions, redundant rows too.
 
     What a file leaves open counts as closed up to the cluster's slack.
     """

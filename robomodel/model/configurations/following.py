@@ -152,10 +152,10 @@ def follow(model: Model, q: Array, dv: Array) -> tuple[Array, Array]:
 
 
 class Readings(Protocol):
-    """What shall be read in configurations (n, nq), one value after the other."""
+    """Readings wanted of configurations (n, nq), one value after the other."""
 
     def lack(self, q: Array, rows: NDArray[np.intp]) -> Array:
-        """What is missing (m, ·) in these rows, where they are at q (m, nq)."""
+        """The lack (m, ·) in these rows, where they are at q (m, nq)."""
 
     def way(self, q: Array, lack: Array) -> Array:
         """The velocities (m, nv) that give as much in unit time; not-a-number if none do."""
@@ -271,7 +271,7 @@ def _not_followed(cluster: Cluster, q: Array, gap: Array, dv: Array, bad: Mask) 
 
 
 def dead_point(cluster: Cluster, walked: Walk) -> str:
-    """What ends a walk of one row, in words: the loop that opens beyond."""
+    """The end of a walk of one row, in words: the loop that opens beyond."""
     name = widest(cluster, walked.beyond[0])
     if cluster.slack:
         return f"where loop '{name}' opens by more than its file leaves open, {cluster.slack:.2g}"
@@ -408,6 +408,6 @@ def _skip_turns(cluster: Cluster, q: Array, rest: Array, finite: Mask) -> None:
 
 
 def _turns(geometry: Geometry, column: int) -> bool:
-    """Whether a spanning velocity is that of a joint which turns about an axis."""
+    """True if a spanning velocity is that of a joint which turns about an axis."""
     joint = next(link.joint for link in geometry.links if link.v <= column < link.v + link.joint.nv)
     return isinstance(joint, Revolute)

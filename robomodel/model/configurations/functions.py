@@ -164,7 +164,7 @@ def constraint_bias(model: Model) -> TracedFunction:
 @method
 @traced
 def residual(model: Model) -> TracedFunction:
-    """What every loop row, then every coupling, fails by at positions of all joints."""
+    """The gap of every loop row, then of every coupling, at positions of all joints."""
     count = _count(model)
     return TracedFunction(
         "residual", {"positions": model.n_joint_positions}, {"residual": (count,)},

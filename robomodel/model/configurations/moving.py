@@ -139,7 +139,7 @@ def integrate(model: Model, q: Array, dv: Array, *, whole: bool = False) -> Arra
 
 @method
 def difference(model: Model, q0: Array, q1: Array) -> Array:
-    """What integrate would need to lead from q0 to q1."""
+    """The argument with which integrate leads from q0 to q1."""
     common_batch(q0=q0, q1=q1)
     result: Array = functions.difference(model)(q0, q1)
     return result

@@ -159,11 +159,11 @@ def eliminate(system: System, order: Sequence[str]) -> SymmetricElimination:
     related = _related_joints(system)
 
     def massless(joint: str) -> bool:
-        """Whether a joint moves no mass; its bodies must be eliminated."""
+        """True if a joint moves no mass; its bodies must be eliminated."""
         return joint not in blocks[joint] and blocks[joint].keys().isdisjoint(acceleration_of)
 
     def ready(name: str) -> bool:
-        """Whether a variable has a pivot: a definite diagonal block, and no wrench coupled to it.
+        """True if a variable has a pivot: a definite diagonal block, and no wrench coupled to it.
 
         A multiplier's block is definite once all joints of its loop are eliminated, except those
         that move no mass, which follow it.
@@ -270,7 +270,7 @@ def _pair(
 
 
 def _same(x: Scalar, y: Scalar) -> bool:
-    """Whether two scalars are one traced value, or equal constants."""
+    """True if two scalars are one traced value, or equal constants."""
     return x is y or (type(x) is type(y) is float and x == y)
 
 

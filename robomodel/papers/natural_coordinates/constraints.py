@@ -351,7 +351,7 @@ class Conditions:
         return values - self.driven(t, 0)
 
     def angles_hold(self, q: Array) -> bool:
-        """Whether angles at q (n,) satisfy both forms, of which each row uses only one.
+        """True if angles at q (n,) satisfy both forms, of which each row uses only one.
 
         The mirror image of a direction satisfies one of them.
         """

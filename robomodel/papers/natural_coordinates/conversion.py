@@ -376,7 +376,7 @@ class _Conversion:
             )
 
     def _locks(self, m: _Loop) -> bool:
-        """Whether the loop keeps the angle between its two ends."""
+        """True if the loop keeps the angle between its two ends."""
         axis, other = m.axes[0][0], m.axes[1][1]
         return (
             m.type in ("fixed", "prismatic")

@@ -101,7 +101,7 @@ class CompiledElements:
         self.warn_at(f"{what} not kept, and no function applies it", source, kind)
 
     def has(self, array: str, row: int) -> bool:
-        """Whether a row of an array is nonzero; False if the release does not have the array."""
+        """True if a row of an array is nonzero; False if the release does not have the array."""
         values = getattr(self.model, array, None)
         return values is not None and bool(values[row].any())
 
@@ -113,7 +113,7 @@ class CompiledElements:
             return math.inf
 
     def is_scalar(self, joint: int) -> bool:
-        """Whether a joint has one freedom."""
+        """True if a joint has one freedom."""
         return int(self.model.jnt_type[joint]) >= LEAST_SCALAR
 
     def reference(self, joint: int) -> float:
@@ -123,7 +123,7 @@ class CompiledElements:
         return float(self.model.qpos0[self.model.jnt_qposadr[joint]])
 
     def disabled(self, *flags: str) -> bool:
-        """Whether ``<flag>`` disables one of these."""
+        """True if ``<flag>`` disables one of these."""
         import mujoco
 
         bits = (getattr(mujoco.mjtDisableBit, f"mjDSBL_{flag}").value for flag in flags)

@@ -140,7 +140,7 @@ class Shapes:
 
 
 def _alike(shape: Shape, other: Shape) -> bool:
-    """Whether a visual and a collision shape are one geom."""
+    """True if a visual and a collision shape are one geom."""
     as_other = replace(
         shape, role=other.role, source=other.source, friction=other.friction,
         restitution=other.restitution,

@@ -284,7 +284,7 @@ class Mesh:
 
     @property
     def moved(self) -> bool:
-        """Whether the vertices of its file are translated or rotated before they are scaled."""
+        """True if the vertices of its file are translated or rotated before they are scaled."""
         return "refpos" in self.node.attributes or "refquat" in self.node.attributes
 
 
@@ -365,7 +365,7 @@ class Preparation:
         root.children.append(SourceElement("compiler", {}, root.source, children=[none]))
 
     def _drops(self, node: SourceElement, child: SourceElement) -> bool:
-        """Whether a child is irrelevant to mechanics; raises for shapes from plugins."""
+        """True if a child is irrelevant to mechanics; raises for shapes from plugins."""
         where = _BODIES.get(node.tag, node.tag)
         if child.tag in _IRRELEVANT.get(where, ()):
             return True

@@ -564,7 +564,7 @@ class _BodyWriter:
         return row
 
     def _is_site(self, joint: Joint) -> bool:
-        """Whether a joint leads to a frame: a fixed massless link without shapes and children."""
+        """True if a joint leads to a frame: a fixed massless link without shapes and children."""
         link = self.links[joint.child]
         return (
             joint.type == "fixed"
@@ -575,7 +575,7 @@ class _BodyWriter:
         )
 
     def _passes(self, joint: Joint) -> bool:
-        """Whether a joint leads to a massless link that only carries the next joint."""
+        """True if a joint leads to a massless link that only carries the next joint."""
         link, below = self.links[joint.child], self.children[joint.child]
         return (
             joint.type != "fixed"

@@ -277,7 +277,7 @@ class Library:
         return self._documents[path]
 
     def has(self, document: SdfDocument, uri: str) -> bool:
-        """Whether ``model://NAME`` exists in the folder of the document, or beside it."""
+        """True if ``model://NAME`` exists in the folder of the document, or beside it."""
         place = self._places[document.file]
         name = uri.removeprefix("model://")
         if self._resources.find(name.partition("/")[0]) is not None:

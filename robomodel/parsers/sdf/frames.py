@@ -255,7 +255,7 @@ class SdfFrames:
 
 
 def _is_within(frame: SdfFrame, model: SdfFrame) -> bool:
-    """Whether a frame belongs to a model or to its nested models."""
+    """True if a frame belongs to a model or to its nested models."""
     scope = frame.scope
     while scope is not None and scope is not model.inner and scope.frame.kind != "world":
         scope = scope.frame.scope

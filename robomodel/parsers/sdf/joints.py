@@ -326,7 +326,7 @@ def type_of(frame: SdfFrame) -> str:
 
 
 def is_world(joint: SdfFrame, name: str) -> bool:
-    """Whether a joint's ``name`` is the world, and not a link with that name in an old file."""
+    """True if a joint's ``name`` is the world, and not a link with that name in an old file."""
     return name == WORLD and joint.scope is not None and WORLD not in joint.scope.tables["link"]
 
 
@@ -567,7 +567,7 @@ class Gearboxes:
         return turned(self.frames.in_world(frame).rotation, axis)
 
     def _turns_only(self, reference: SdfFrame, end: SdfFrame, terms: dict[str, float]) -> bool:
-        """Whether these joints alone move ``end``, on a branch that the reference body carries."""
+        """True if these joints alone move ``end``, on a branch that the reference body carries."""
         up, down = branches(self.above, reference.name, end.name)
         return all(joint.type == "fixed" for joint in up) and all(
             joint.type == "fixed" or joint.name in terms for joint in down

@@ -194,7 +194,7 @@ class _Reader:
         return labels
 
     def _is_scenery(self, include: Element) -> bool:
-        """Whether an include is Gazebo's sun or ground, which are rarely beside the file."""
+        """True if an include is Gazebo's sun or ground, which are rarely beside the file."""
         uri = self.main.required(include, "uri").rstrip("/")
         return uri in _SCENERY and not self.library.has(self.main, uri)
 
@@ -728,13 +728,13 @@ class _Describer:
 
 
 def _stands_for_world(link: SdfFrame) -> bool:
-    """Whether a link is the world of old files: named "world", with nothing in it."""
+    """True if a link is the world of old files: named "world", with nothing in it."""
     tags = ("inertial", "visual", "collision")
     return link.element.get("name") == WORLD and all(link.element.find(t) is None for t in tags)
 
 
 def _is_held(frame: SdfFrame) -> bool:
-    """Whether a frame is the world, a link of a static model, or a link that is the world."""
+    """True if a frame is the world, a link of a static model, or a link that is the world."""
     if frame.kind == "world" or (frame.scope is not None and frame.scope.static):
         return True
     return frame.kind == "link" and _stands_for_world(frame)

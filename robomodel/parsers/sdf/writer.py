@@ -173,7 +173,7 @@ class WritingPlan:
     # ---- links
 
     def is_frame_of_joint(self, name: str) -> bool:
-        """Whether a link is its joint's frame, as the reader creates it, with a fixed child."""
+        """True if a link is its joint's frame, as the reader creates it, with a fixed child."""
         joint = self.above[name]
         first = self.first(joint).name
         if name != (f"{first}{BETWEEN}frame" if first in self.links and first != name else first):
@@ -202,7 +202,7 @@ class WritingPlan:
     # ---- joints
 
     def is_element(self, joint: Joint) -> bool:
-        """Whether a joint has an element: no frame, free link or second axis of a universal one."""
+        """True if a joint has an element: no frame, free link or second axis of a universal one."""
         return not (
             joint.type == "floating"
             or joint.child in self.frames
@@ -400,7 +400,7 @@ class SdfTies:
         return one, other
 
     def _gears(self, coupling: LinkCoupling) -> bool:
-        """Whether a coupling relates angles about parallel axes, as a gearbox does."""
+        """True if a coupling relates angles about parallel axes, as a gearbox does."""
         paths = self._paths(coupling)
         for path in paths:
             if not path or any(j.type not in ("revolute", "continuous") for j in path):

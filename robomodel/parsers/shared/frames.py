@@ -263,7 +263,7 @@ def limits_of(
 
 
 def is_on_joint(kind: str, axis: Vec3, xyz: Vec3, tolerance: float) -> bool:
-    """Whether moving the joint's origin to ``xyz``, in the joint's frame, changes no motion."""
+    """True if moving the joint's origin to ``xyz``, in the joint's frame, changes no motion."""
     if kind in ("prismatic", "fixed"):
         return True
     if kind in ("spherical", "floating"):

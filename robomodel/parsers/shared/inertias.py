@@ -33,7 +33,7 @@ _SLACK = 1e-9  # relative margin of lent moments over the needed ones, against r
 
 
 def heavy(inertial: Inertial | None) -> bool:
-    """Whether MuJoCo accepts the inertia for a moving body."""
+    """True if MuJoCo accepts the inertia for a moving body."""
     if inertial is None or inertial.mass <= _TOO_LITTLE:
         return False
     return principal(inertial)[0][0] > _TOO_LITTLE
@@ -105,7 +105,7 @@ def physical_inertias(description: Description) -> Description:
 
 
 def _is_accepted(inertial: Inertial, *, moves: bool = True) -> bool:
-    """Whether MuJoCo accepts the inertia of a body that ``moves``, or of a fixed one, unchanged."""
+    """True if MuJoCo accepts the inertia of a body that ``moves``, or of a fixed one, unchanged."""
     moments = principal(inertial)[0]
     weighs = inertial.mass > _TOO_LITTLE if moves else inertial.mass >= NEARLY_NOTHING
     return weighs and of_a_body(moments, moves=moves) == moments

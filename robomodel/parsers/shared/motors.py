@@ -43,7 +43,7 @@ def read_motor(document: Document, element: Element | None) -> Motor | None:
 
 
 def motor_fault(values: Mapping[str, float]) -> str:
-    """What is wrong with the numbers of a motor, for a message; empty if nothing is."""
+    """The fault of the numbers of a motor, for a message; empty if nothing is."""
     if fault := MOTOR.fault(values):
         return fault
     for one, other in (("stall_torque", "no_load_speed"), ("no_load_speed", "stall_torque")):
@@ -98,7 +98,7 @@ def _checked_rotor(document: Document, element: Element, rotor: Rotor) -> Rotor:
 
 
 def rotor_fault(rotor: Rotor) -> str:
-    """What is wrong with the numbers of a rotor, for a message; empty if nothing is."""
+    """The fault of the numbers of a rotor, for a message; empty if nothing is."""
     numbers = {each.field: value for each, value in ROTOR.of(rotor).items()}
     if not all(map(math.isfinite, numbers.values())):
         return "a number of the rotor is not finite"

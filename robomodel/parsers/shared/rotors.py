@@ -265,7 +265,7 @@ def _whole(joint: TransmittedJoint, actuators: Iterable[Actuator]) -> float | No
 
 
 def _is_armature(transmission: Transmission, joints: Mapping[str, Joint]) -> bool:
-    """Whether the rotor only repeats the joint's armature, for readers that ignore armatures.
+    """True if the rotor only repeats the joint's armature, for readers that ignore armatures.
 
     Open trees are written so: ``<armature>`` for this package, and for Drake a rotor of this
     inertia, of which Drake adds ratio² times the inertia to the joint's own and nothing else.

@@ -62,7 +62,7 @@ def loop_dynamics(document: Document, element: Element | None, kind: str) -> Fie
 
 
 def has_dynamics(record: Joint | Loop) -> bool:
-    """Whether damping, friction or a spring acts on a joint or a loop."""
+    """True if damping, friction or a spring acts on a joint or a loop."""
     return bool(record.damping or record.friction or record.stiffness)
 
 

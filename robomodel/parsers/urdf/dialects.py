@@ -292,7 +292,7 @@ def _on_carrier(anchor: Anchor, above: Mapping[str, Joint]) -> _Place:
 
 
 def _joins(loop: Loop, places: tuple[_Place, _Place], above: Mapping[str, Joint]) -> bool:
-    """Whether a loop joins these two points of two links."""
+    """True if a loop joins these two points of two links."""
     ends = _on_carrier(loop.predecessor, above), _on_carrier(loop.successor, above)
     return any(
         all(
@@ -304,7 +304,7 @@ def _joins(loop: Loop, places: tuple[_Place, _Place], above: Mapping[str, Joint]
 
 
 def _is_frame(link: Link, held: Joint | None, carriers: set[str]) -> bool:
-    """Whether a link is only a massless frame fixed to another link."""
+    """True if a link is only a massless frame fixed to another link."""
     return (
         held is not None
         and held.type == "fixed"

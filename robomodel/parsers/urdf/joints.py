@@ -119,7 +119,7 @@ def _merged(base: Sequence[_N], more: Sequence[_N]) -> tuple[_N, ...]:
 
 
 def has_duplicates(description: Description) -> bool:
-    """Whether two links or two joints have the same name."""
+    """True if two links or two joints have the same name."""
     groups = (description.links, description.joints)
     return any(len(each) != len({record.name for record in each}) for each in groups)
 

@@ -150,7 +150,7 @@ def add_shapes(reader: StageReader, placements: Placements, prim: Any, body: Lin
 
 
 def _collides(prim: Any, body: Any) -> bool:
-    """Whether a prim, or an ancestor of it within its body, is a collider."""
+    """True if a prim, or an ancestor of it within its body, is a collider."""
     from pxr import UsdPhysics
 
     while prim and not prim.IsPseudoRoot() and prim != body:
@@ -380,7 +380,7 @@ class Masses:
         return masses.inertial_of(reduce(add, parts), self.reader.source(body.prim))
 
     def _is_weighed(self, body: LinkPrim) -> bool:
-        """Whether a body's mass is written, and shared by no other collider."""
+        """True if a body's mass is written, and shared by no other collider."""
         return len(body.colliders) == 1 and bool(self.reader.number(body.prim, "physics:mass"))
 
     def _wall(self, prim: Any) -> float | None:

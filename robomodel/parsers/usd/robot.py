@@ -323,7 +323,7 @@ class _Robot:
 
 
 def _begins(reader: StageReader, prim: Any, text: str) -> bool:
-    """Whether a prim has an attached URDF+ element that begins with ``text``."""
+    """True if a prim has an attached URDF+ element that begins with ``text``."""
     element = reader.written(prim, ELEMENT)
     return isinstance(element, str) and element.startswith(text)
 
@@ -392,7 +392,7 @@ class _JointTree:
                 self._float(self._root(body))
 
     def _is_root_link(self, body: LinkPrim) -> bool:
-        """Whether a body is the root link of a written robot, moved by no joint of its own."""
+        """True if a body is the root link of a written robot, moved by no joint of its own."""
         if self.robot.grounded is not None:
             targets = self.robot.grounded.GetRelationship("physics:body1").GetTargets()
             return bool(targets) and bool(targets[0] == body.prim.GetPath())
@@ -716,17 +716,17 @@ class _JointTree:
 
 
 def _turns(edge: Edge) -> bool:
-    """Whether an edge's freedom is a rotation."""
+    """True if an edge's freedom is a rotation."""
     return bool(edge.free) and edge.free[0].startswith("rot")
 
 
 def _is(edge: Edge, tag: str) -> bool:
-    """Whether an edge has an attached element with this tag."""
+    """True if an edge has an attached element with this tag."""
     return edge.urdf is not None and edge.urdf.root.tag == tag
 
 
 def _has_root(prim: Any) -> bool:
-    """Whether a prim or an ancestor of it is an articulation root."""
+    """True if a prim or an ancestor of it is an articulation root."""
     from pxr import UsdPhysics
 
     while prim and not prim.IsPseudoRoot():

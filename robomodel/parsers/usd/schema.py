@@ -297,7 +297,7 @@ class StageReader:
 
 
 def applies(prim: Any, schema: str) -> bool:
-    """Whether a schema that USD need not know is applied to a prim."""
+    """True if a schema that USD need not know is applied to a prim."""
     listed = prim.GetMetadata("apiSchemas")
     return listed is not None and schema in listed.GetAppliedItems()
 

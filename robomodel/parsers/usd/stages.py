@@ -39,7 +39,7 @@ _LINE = re.compile(r"([^']*?):(\d+):\d+: ")
 
 
 def is_usd(source: object) -> bool:
-    """Whether a source of a robot is USD, by the name of the file or the beginning of a text."""
+    """True if a source of a robot is USD, by the name of the file or the beginning of a text."""
     if isinstance(source, bytes | bytearray | memoryview):
         return bytes(source[:8]).startswith(tuple(mark.encode() for mark in MARKS))
     if isinstance(source, str) and source.lstrip("\ufeff \t\r\n").startswith(MARKS):

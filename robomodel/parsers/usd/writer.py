@@ -416,7 +416,7 @@ class _Writer:
         self._numbers(prim, joint, "rot" if joint.type != "prismatic" else "trans", "XYZ"[k])
 
     def _is_held(self, link: str) -> bool:
-        """Whether a link is fixed to the world."""
+        """True if a link is fixed to the world."""
         while (joint := self.moved_by.get(link)) is not None:
             if joint.type != "fixed":
                 return False

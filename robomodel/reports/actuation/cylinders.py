@@ -139,7 +139,7 @@ def _cylinder(linkage: Linkage, rod: Rod, name: str, body: int, number: int) -> 
 
 
 def _carried(linkage: Linkage, by: int, body: int) -> bool:
-    """Whether a body is another one or hangs on it."""
+    """True if a body is another one or hangs on it."""
     return by in [linkage.one[each] for each in linkage.branch(body)]
 
 

@@ -135,7 +135,7 @@ def _sorted(plots: Iterable[Plot]) -> tuple[list[Plot], list[Plot]]:
 
 
 def _alike(one: Sequence[Plot], other: Sequence[Plot]) -> bool:
-    """Whether two figures have the same lines, or mirror images, to a hundredth of their span."""
+    """True if two figures have the same lines, or mirror images, to a hundredth of their span."""
     if len(one) != len(other):
         return False
     return all(

@@ -72,13 +72,13 @@ class Ratio:
 
     @property
     def constant(self) -> bool:
-        """Whether it is one number."""
+        """True if it is one number."""
         return self.most - self.least <= SAME * max(abs(self.most), abs(self.least))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LimbMap:
-    """What joints that conditions relate ask of their motors: the map A of a limb.
+    """Motions that related joints ask of their motors: the map A of a limb.
 
     ``ratios`` (motors, joints) at neutral; ``condition``: of A there, its columns of length 1;
     ``worst`` of it, and the ``worst_at`` positions of the joints, wherever they reach together.

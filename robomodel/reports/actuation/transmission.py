@@ -312,7 +312,7 @@ class Linkage:
         return np.asarray(along @ axes)
 
     def _parallel(self, hinges: Sequence[BodyAnchor]) -> bool:
-        """Whether the axes of hinges are parallel at neutral."""
+        """True if the axes of hinges are parallel at neutral."""
         if len(hinges) < 2:
             return True
         first, second = self.axes(hinges, self.start)
@@ -416,7 +416,7 @@ class Drive:
         return turned + speeds[:, :1]
 
     def moves(self, path: Path, q: Array) -> bool:
-        """Whether both ends move, and for a rod with hinges in its plane."""
+        """True if both ends move, and for a rod with hinges in its plane."""
         _, speeds = self.motion(path, q)
         sizes = np.linalg.norm(speeds, axis=-1)
         if np.min(np.max(sizes, axis=0)) <= RESTS * self.linkage.cluster.geometry.scale:
@@ -443,7 +443,7 @@ def transmissions(model: Model, cluster: Cluster) -> list[Transmission]:
 
 
 def _transmits(drive: Drive, name: str, path: Path) -> bool:
-    """Whether a rod turns with an input, or is loaded where that pushes and the limb holds.
+    """True if a rod turns with an input, or is loaded where that pushes and the limb holds.
 
     Others only go along, as links that keep a hand level: their angles say nothing.
     """

@@ -118,7 +118,7 @@ class Comparison(HasDocument):
 
     @property
     def same(self) -> bool:
-        """Whether there are no differences."""
+        """True if there are no differences."""
         return not self.differences
 
     @property

@@ -62,7 +62,7 @@ class RobotAtZero:
 
     @property
     def moves(self) -> bool:
-        """Whether the model has the whole description, loops included."""
+        """True if the model has the whole description, loops included."""
         return self.model.description is self.description
 
     @cached_property

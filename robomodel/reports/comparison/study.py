@@ -244,7 +244,7 @@ class _Differences:
         return {name for file in files for name in UNSUPPORTED.get(file.format, ())}
 
     def differ(self, a: float, b: float, scale: float = 0.0) -> bool:
-        """Whether two numbers differ, relative to themselves or to ``scale``."""
+        """True if two numbers differ, relative to themselves or to ``scale``."""
         if a == b or not math.isfinite(a - b):
             return a != b
         return not abs(a - b) <= self.tolerance * max(abs(a), abs(b), scale)
@@ -603,7 +603,7 @@ def _moved(
 
 
 def _carried(side: RobotAtZero, link: str) -> bool:
-    """Whether a robot has a link of this name that is fixed to another one."""
+    """True if a robot has a link of this name that is fixed to another one."""
     place = side.tree.places.get(link)
     return place is not None and side.label(place.body) != link
 

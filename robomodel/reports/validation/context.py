@@ -159,7 +159,7 @@ class CheckContext:
         return self.joint_source(cluster.joints[0])
 
     def is_mimic(self, joint: str) -> bool:
-        """Whether the file has a joint mimic another."""
+        """True if the file has a joint mimic another."""
         return joint in self.file_joints and self.file_joints[joint].mimic is not None
 
     @cached_property
@@ -196,7 +196,7 @@ class CheckContext:
         return np.array(motion.angular if any(motion.angular) else motion.linear, dtype=float)
 
     def slides(self, body: int) -> bool:
-        """Whether a joint of one freedom is prismatic."""
+        """True if a joint of one freedom is prismatic."""
         return not any(self.model.nodes[body].joint.subspace[0].angular)
 
     @cached_property
@@ -233,7 +233,7 @@ class CheckContext:
 
     @cached_property
     def turning(self) -> list[bool]:
-        """Whether each body can turn: otherwise its moments of inertia do not matter."""
+        """True for each body that can turn: otherwise its moments of inertia do not matter."""
         turns: list[bool] = []
         for node in self.model.nodes:
             turns_itself = any(any(motion.angular) for motion in node.joint.subspace)
@@ -367,7 +367,7 @@ def _middle(lengths: list[float]) -> float:
 
 
 def _balanced(node: Node) -> bool:
-    """Whether a body turns about an axis through its centre of mass."""
+    """True if a body turns about an axis through its centre of mass."""
     turning = [k for k, x in enumerate(node.joint.subspace[0].angular) if x]
     if node.joint.nv != 1 or len(turning) != 1:
         return False

@@ -95,7 +95,7 @@ def _cluster_of(context: CheckContext, loop: Loop) -> str:
 
 
 def _meet(context: CheckContext, bodies: Sequence[int]) -> bool:
-    """Whether the axes of hinges meet in one point at neutral: the nearest point is on all."""
+    """True if the axes of hinges meet in one point at neutral: the nearest point is on all."""
     matrix, right = np.zeros((3, 3)), np.zeros(3)
     for body in bodies:
         axis, place = context.axis(body), context.placements.origins[body]
@@ -167,7 +167,7 @@ def _needless(context: CheckContext) -> Iterator[Finding]:
 
 
 def check_closing(context: CheckContext) -> Iterator[Finding]:
-    """Whether loops close at the joint positions of the file, and over their ranges."""
+    """True if loops close at the joint positions of the file, and over their ranges."""
     for cluster, linkage in _linkages(context):
         source = context.cluster_source(cluster)
         if FIVE_DIGITS * context.size < linkage.start_gap < NOT_CLOSED * context.size and not any(
@@ -355,7 +355,7 @@ def _names(joints: Sequence[str]) -> str:
 
 
 def check_coordinates(context: CheckContext) -> Iterator[Finding]:
-    """Whether other independent coordinates are much better over the whole range."""
+    """True if other independent coordinates are much better over the whole range."""
     for cluster, linkage in _linkages(context):
         chosen, best = linkage.chosen, linkage.best
         if best is None or best.joints == chosen.joints:

@@ -141,7 +141,7 @@ def _degrees(context: CheckContext) -> Iterator[Finding]:
 
 
 def _is_round(limits: Limits) -> bool:
-    """Whether limits are ±10, 20, 50, 100, …, which stand for none."""
+    """True if limits are ±10, 20, 50, 100, …, which stand for none."""
     first = f"{limits.upper:.0e}"
     return limits.lower == -limits.upper == -float(first) and first[0] in "125"
 
@@ -263,13 +263,13 @@ def principal(inertial: Inertial) -> Vec3:
 
 
 def is_dummy(context: CheckContext, mass: float, moment: float) -> bool:
-    """Whether mass and moment are so small that they only satisfy some program."""
+    """True if mass and moment are so small that they only satisfy some program."""
     whole = context.mass
     return mass < DUMMY[0] * whole and moment < DUMMY[1] * whole * context.size**2
 
 
 def is_felt(context: CheckContext, body: int, moment: float) -> bool:
-    """Whether a moment is a considerable share of that of its body and the bodies it carries."""
+    """True if a moment is a considerable share of that of its body and the bodies it carries."""
     _, inertia = context.placements.together(context.beyond[body] or [body])
     return moment > FELT * (float(np.linalg.eigvalsh(inertia)[-1]) - moment)
 

@@ -173,7 +173,7 @@ GRAVE = 1.5  # times: ratios that differ from a reference's by more are warnings
 
 
 def _grave(each: Difference) -> bool:
-    """Whether a difference from a reference is a fault in any case: no mass, another ratio."""
+    """True if a difference from a reference is a fault in any case: no mass, another ratio."""
     a, b = each.a, each.b
     if not isinstance(a, float) or not isinstance(b, float):
         return False
@@ -254,7 +254,7 @@ class Report(HasDocument):
 
     @property
     def ok(self) -> bool:
-        """Whether there are at most notes."""
+        """True if there are at most notes."""
         return all(finding.severity == "note" for finding in self.findings)
 
     @cached_property

@@ -307,7 +307,7 @@ class Symmetry:
             )  # fmt: skip
 
     def _turns_freely(self, name: str) -> bool:
-        """Whether a joint is a motor's that may turn either way.
+        """True if a joint is a motor's that may turn either way.
 
         Motors are the same parts on both sides. One that drives a single joint, about an axis that
         is parallel to it, turns with it by the sign of its gear; others as they are wired.
@@ -327,7 +327,7 @@ class Symmetry:
         return False
 
     def _follows(self, name: str) -> bool:
-        """Whether a joint of one limb mimics one of the other, which is the reference."""
+        """True if a joint of one limb mimics one of the other, which is the reference."""
         mimic = self.context.file_joints[name].mimic if name in self.context.file_joints else None
         if mimic is None:
             return False
@@ -478,7 +478,7 @@ def _least_singular(matrix: Array) -> float:
 
 
 def _same(one: Array, other: Array, signs: Array) -> Array:
-    """Whether ratios agree, by size alone where no signs are known."""
+    """True if ratios agree, by size alone where no signs are known."""
     unsigned = signs == 0.0
     one, other = np.where(unsigned, np.abs(one), one), np.where(unsigned, np.abs(other), other)
     return np.asarray(

@@ -1,4 +1,4 @@
-"""What is compared of two limbs that are twins: a reading for each number of their pairs.
+"""Numbers compared of two limbs that are twins: a reading for each number of their pairs.
 
 Masses, centres and inertias of links; places and axes of joints, and their other numbers; ends of
 loops. Joints are compared by the motion that they give: an axis may point either way, and the
@@ -458,7 +458,7 @@ def read_heads(twins: list[Twins]) -> Iterator[Reading]:
 
 
 def _is_of(axes: Array, by: Array) -> bool:
-    """Whether a map reflects in, or turns about, coordinate axes."""
+    """True if a map reflects in, or turns about, coordinate axes."""
     inner = np.abs(axes.T @ by @ axes)
     return bool(np.any(np.isclose(inner, 1.0, atol=1e-6)))
 
@@ -622,7 +622,7 @@ def _tell_limits(joints: tuple[Joint, Joint], side: int) -> Finding:
 
 
 def limits_tell(one: Joint, other: Joint, sign: float) -> bool:
-    """Whether limits that are not even confirm how positions of two joints correspond."""
+    """True if limits that are not even confirm how positions of two joints correspond."""
     limits = one.limits, other.limits
     bounded = all(math.isfinite(x.upper - x.lower) for x in limits)
     return bounded and not _is_even(limits[0]) and _limits_apart(limits, sign) < DIFFERENT

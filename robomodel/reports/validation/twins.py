@@ -99,7 +99,7 @@ class Segment:
 
     @property
     def slides(self) -> bool:
-        """Whether the joint is prismatic."""
+        """True if the joint is prismatic."""
         return self.joint.type == "prismatic"
 
 
@@ -310,7 +310,7 @@ class Twins:
         return slides
 
     def turned(self, number: int) -> bool:
-        """Whether a pair's joints have different zero positions."""
+        """True if a pair's joints have different zero positions."""
         return not np.allclose(self.maps[number], self.maps[self.before[number]], atol=1e-6)
 
     def sign(self, number: int) -> float:
@@ -356,7 +356,7 @@ def find_twins(skeleton: Skeleton, leave_out: frozenset[int] = frozenset()) -> l
 
 
 def _superposed(skeleton: Skeleton, found: Sequence[Twins]) -> bool:
-    """Whether two limbs are at one place and the same as they stand: a model's, not a robot's."""
+    """True if two limbs are at one place and the same as they stand: a model's, not a robot's."""
     one, other = (skeleton.segments[head] for head in found[0].pairs[0])
     same = [each.share for each in found if np.allclose(each.map, np.eye(3), atol=1e-6)]
     together = _norm(one.place - other.place) < CENTRE * skeleton.size
@@ -582,7 +582,7 @@ class _Agreement:
 def _limits_agree(
     sides: Sequence[Sequence[Segment]], maps: Array, along: Array, axes: Array
 ) -> tuple[Array, Array]:
-    """Whether limits that tell a direction can agree (n,), and do under maps (k, n); half each."""
+    """True if limits that tell a direction can agree (n,), and do under maps (k, n); half each."""
     proper = np.linalg.det(maps)[:, None]
     slides = np.array([each.slides for each in sides[0]])
     signs = np.sum(along * axes[None], axis=-1) * np.where(slides[None], 1.0, proper)
