@@ -29,6 +29,21 @@ def test_the_readme_has_a_snippet() -> None:
     assert "docs/tutorial.md" in SNIPPETS
 
 
+def test_files_that_pages_link_to_are_on_the_site() -> None:
+    """Data beside them, as tables' numbers; mkdocs names missing files, not those it leaves out."""
+    settings = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    listed = re.search(r"^exclude_docs: \|\n((?:  .*\n)+)", settings, re.MULTILINE)
+    assert listed is not None
+    rules = listed[1].split()
+    docs = ROOT / "docs"
+    for page in PAGES[1:]:
+        text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+        for target in re.findall(r"\]\((?![a-z]+:)([^)#\s]+\.(?:py|mjs|json))[)#]", text):
+            name = (page.parent / target).resolve().relative_to(docs).as_posix()
+            assert (docs / name).exists(), (page, target)
+            assert f"!{name}" in rules, (page, target)
+
+
 @pytest.mark.parametrize("page", few(SNIPPETS, "README.md", "docs/tutorial.md"))
 def test_snippets_run(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
