@@ -5,7 +5,8 @@
 set -euo pipefail
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-python3 -m venv "$work/venv"
+cd "$work"
+python3 -m venv venv
 "$work/venv/bin/pip" install --quiet mujoco==4.0.0 numpy==2.4.6
 "$work/venv/bin/python" - <<'PY'
 import mujoco

@@ -13,70 +13,101 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Protocol, Self, TypeAlias, TypeGuard, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 TINY = 1e-290  # what is positive is above it
 
-Scalar: TypeAlias = Any
+
+class Scalar(Protocol):
+    """A number of any kind, with the operators that algorithms are written in.
+
+    They take any other scalar, a structural constant at least, and return their own kind; which
+    kinds may meet (an array and a traced handle may not) is theirs to say.
+    """
+
+    def __add__(self, other: Any, /) -> Self: ...
+    def __radd__(self, other: Any, /) -> Self: ...
+    def __sub__(self, other: Any, /) -> Self: ...
+    def __rsub__(self, other: Any, /) -> Self: ...
+    def __mul__(self, other: Any, /) -> Self: ...
+    def __rmul__(self, other: Any, /) -> Self: ...
+    def __truediv__(self, other: Any, /) -> Self: ...
+    def __rtruediv__(self, other: Any, /) -> Self: ...
+    def __neg__(self) -> Self: ...
+
+
 Vector: TypeAlias = Sequence[Scalar]
+S = TypeVar("S", bound=Scalar)
 
 
-def div(x: Scalar, y: Scalar) -> Scalar:
+def div(x: S, y: S) -> S:
     """X / y; nan instead of an error if a structural constant is divided by zero."""
     if type(x) is float and x == 0.0 and not (type(y) is float and y == 0.0):
-        return 0.0
+        return cast(S, 0.0)
     if type(y) is float:
         if y == 0.0:
-            return math.nan
+            return cast(S, math.nan)
         return x if y == 1.0 else x / y
     return x / y
 
 
-def sqrt(x: Scalar) -> Scalar:
+def sqrt(x: S) -> S:
     """Square root; nan for negative arguments."""
-    if type(x) is float:
-        return math.sqrt(x) if x >= 0.0 else math.nan
-    return np.sqrt(x) if isinstance(x, np.ndarray | np.generic) else x.sqrt()
+    scalar: Any = x
+    if type(scalar) is float:
+        return cast(S, math.sqrt(scalar) if scalar >= 0.0 else math.nan)
+    return cast(
+        S, np.sqrt(scalar) if isinstance(scalar, np.ndarray | np.generic) else scalar.sqrt()
+    )
 
 
-def sincos(x: Scalar) -> tuple[Scalar, Scalar]:
+def sincos(x: S) -> tuple[S, S]:
     """(sin x, cos x)."""
-    if type(x) is float:
-        return math.sin(x), math.cos(x)
-    if isinstance(x, np.ndarray | np.generic):
-        return np.sin(x), np.cos(x)
-    return x.sin(), x.cos()
+    scalar: Any = x
+    if type(scalar) is float:
+        return cast(S, math.sin(scalar)), cast(S, math.cos(scalar))
+    if isinstance(scalar, np.ndarray | np.generic):
+        return cast(S, np.sin(scalar)), cast(S, np.cos(scalar))
+    return cast(S, scalar.sin()), cast(S, scalar.cos())
 
 
-def select(x: Scalar, a: Scalar, b: Scalar) -> Scalar:
+def select(x: Scalar, a: S, b: S) -> S:
     """``a`` where x < 0, else ``b`` (also if x is nan); both are computed."""
-    if type(x) is float:
-        return a if x < 0.0 else b
-    if isinstance(x, np.ndarray | np.generic):
-        return np.where(np.less(x, 0.0), a, b)
-    return x.select(a, b)
+    sign: Any = x
+    if type(sign) is float:
+        return a if sign < 0.0 else b
+    if isinstance(sign, np.ndarray | np.generic):
+        return _where(np.less(sign, 0.0), a, b)
+    return cast(S, sign.select(a, b))
 
 
-def minimum(x: Scalar, y: Scalar) -> Scalar:
+def minimum(x: S, y: S) -> S:
     """The smaller of two; y if one is nan."""
     if isinstance(x, np.ndarray) or isinstance(y, np.ndarray):
-        return np.where(x < y, x, y)
+        arrays: Any = x, y
+        return _where(np.less(*arrays), x, y)
     return select(x - y, x, y)
 
 
-def maximum(x: Scalar, y: Scalar) -> Scalar:
+def maximum(x: S, y: S) -> S:
     """The greater of two; y if one is nan."""
     if isinstance(x, np.ndarray) or isinstance(y, np.ndarray):
-        return np.where(x > y, x, y)
+        arrays: Any = x, y
+        return _where(np.greater(*arrays), x, y)
     return select(y - x, x, y)
 
 
-def dot(a: Iterable[Scalar], b: Iterable[Scalar]) -> Scalar:
+def _where(condition: Any, a: S, b: S) -> S:
+    arrays: Any = a, b
+    return cast(S, np.where(condition, *arrays))
+
+
+def dot(a: Iterable[S], b: Iterable[S]) -> S:
     """Σ aᵢ bᵢ."""
-    total: Scalar = 0.0  # not sum(), whose rounding differs from Python 3.12 on
+    total = cast(S, 0.0)  # not sum(), whose rounding differs from Python 3.12 on
     for x, y in zip(a, b, strict=True):
         total = total + x * y
     return total
@@ -121,14 +152,33 @@ def is_one(x: Scalar) -> bool:
     return type(x) is float and x == 1.0
 
 
-def is_number(x: Scalar) -> bool:
+def is_number(x: Any) -> TypeGuard[float]:
     """True if x is a number whose value may be used in decisions."""
     return isinstance(x, float | int | np.floating | np.integer)
 
 
-def as_number(x: Scalar) -> Scalar:
-    """A number as a float, any other scalar unchanged."""
+def as_number(x: Any) -> Any:
+    """A number as a float, any other scalar unchanged: as models hold it in the place of one."""
     return float(x) if is_number(x) else x
+
+
+def held(x: Scalar) -> float:
+    """A scalar where descriptions and models hold numbers: it stays what it is.
+
+    While a program is written, traced scalars stand in the place of parameters.
+    """
+    return cast(float, x)
+
+
+def array_of(x: Scalar) -> NDArray[Any]:
+    """A scalar of a batch, which is an array or a number, for NumPy's functions."""
+    return cast(NDArray[Any], x)
+
+
+def value_of(x: Scalar) -> float:
+    """The value of a number; TypeError for scalars that have none, as traced ones."""
+    number: Any = x
+    return float(number)
 
 
 # ---- small dense systems ------------------------------------------------------------------------
@@ -374,6 +424,7 @@ def unstack(values: NDArray[Any]) -> list[Scalar]:
 def stack(values: Sequence[Scalar], batch: tuple[int, ...]) -> NDArray[Any]:
     """Scalars, structural constants among them, as the last axis of one array."""
     result = np.empty((*batch, len(values)))
+    value: Any
     for i, value in enumerate(values):
         result[..., i] = value
     return result

@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 from robomodel.kernels import Trace
 from robomodel.scalars import (
     Factorization,
+    array_of,
     div,
     dot,
+    held,
     is_zero,
     maximum,
     minimum,
@@ -22,10 +24,22 @@ from robomodel.scalars import (
     sincos,
     solve,
     sqrt,
+    value_of,
 )
 
 EPS = np.finfo(float).eps
 SEEDS = st.integers(0, 2**32 - 1)
+
+
+def test_only_numbers_have_a_value() -> None:
+    """What holds a scalar in the place of a number leaves it as it is."""
+    x, y = Trace().inputs(2)
+    assert value_of(np.float32(0.5)) == 0.5
+    assert type(value_of(np.float64(2.0))) is float
+    assert held(x) is x
+    assert array_of(x) is x
+    with pytest.raises(TypeError):
+        value_of(x * y)
 
 
 class Opaque:

@@ -25,7 +25,7 @@ from robomodel.dynamics.kinematics.frames import FrameLike, Reference, frame_key
 from robomodel.dynamics.kinematics.state import Configuration, Matrix, State, moving
 from robomodel.errors import UnknownNameError, as_names, as_real, check_names
 from robomodel.kernels.differentiate import differentiate
-from robomodel.kernels.trace import Traced
+from robomodel.kernels.trace import Traced, handles
 from robomodel.model.arguments import as_numbers, common_batch
 from robomodel.model.elements import independent_rates, joint_slices
 from robomodel.model.model import Model
@@ -296,9 +296,9 @@ def _relative_bias(at: Instant, jacobian: Matrix) -> list[Scalar]:
         return [0.0] * 6
     rates: dict[Traced, Scalar] = {}
     for cluster in at.model.clusters:
-        rates |= moving(at.model, cluster, at.q, at.state.velocities)
+        rates |= moving(at.model, cluster, handles(at.q), at.state.velocities)
     motion = [dot(row, at.v) for row in jacobian]
-    change = differentiate(at.q[0].trace, motion, [rates])[0]
+    change = differentiate(handles(at.q)[0].trace, motion, [rates])[0]
     turned = cross((motion[0], motion[1], motion[2]), (motion[3], motion[4], motion[5]))
     return added(change, [0.0, 0.0, 0.0, *turned])
 

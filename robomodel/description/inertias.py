@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import cast
 
 from robomodel.description import AT_ORIGIN, Inertial, Pose, Rows3, Vec3
 from robomodel.description.poses import compose, rows3, vec
 from robomodel.errors import NOWHERE, Source
-from robomodel.scalars import Scalar, is_number, is_zero
-from robomodel.spatial import NO_INERTIA, ZERO, RigidInertia, Transform, factor, symmetric
+from robomodel.scalars import Scalar, held, is_number, is_zero, value_of
+from robomodel.spatial import NO_INERTIA, ZERO, Mat, RigidInertia, Transform, factor, symmetric
+from robomodel.spatial.vectors import as_matrix
 from robomodel.tolerances import ROUNDING
 
 
@@ -27,7 +29,7 @@ def inertial_of(inertia: RigidInertia, source: Source = NOWHERE) -> Inertial:
     """The inertial, in the body's axes, that is placed as this inertia."""
     com, ((xx, xy, xz), (_, yy, yz), (_, _, zz)) = centred(inertia)
     moments = float(xx), float(xy), float(xz), float(yy), float(yz), float(zz)
-    return Inertial(float(inertia.mass), moments, Pose(com), source)
+    return Inertial(value_of(inertia.mass), moments, Pose(com), source)
 
 
 def scaled(inertial: Inertial, factor: float) -> Inertial:
@@ -60,8 +62,8 @@ def _rounded(after: Sequence[Scalar], before: Sequence[Scalar]) -> list[Scalar]:
 def centred(inertia: RigidInertia) -> tuple[Vec3, Rows3]:
     """Centre of mass and inertia about it."""
     if inertia.mass == 0.0:
-        return (0.0, 0.0, 0.0), inertia.inertia
-    x, y, z = (h / inertia.mass for h in inertia.h)
+        return (0.0, 0.0, 0.0), rows_of(inertia.inertia)
+    x, y, z = (held(h / inertia.mass) for h in inertia.h)
     h, c = inertia.h, (x, y, z)
     rows = [
         [
@@ -71,11 +73,12 @@ def centred(inertia: RigidInertia) -> tuple[Vec3, Rows3]:
         ]
         for i in range(3)
     ]
-    return c, (
-        (rows[0][0], rows[0][1], rows[0][2]),
-        (rows[1][0], rows[1][1], rows[1][2]),
-        (rows[2][0], rows[2][1], rows[2][2]),
-    )
+    return c, rows_of(as_matrix(rows))
+
+
+def rows_of(matrix: Mat) -> Rows3:
+    """A matrix as a description holds it: it stays what it is (:func:`robomodel.scalars.held`)."""
+    return cast(Rows3, matrix)
 
 
 def axisymmetric(inertia: RigidInertia, k: int) -> bool:
@@ -86,6 +89,8 @@ def axisymmetric(inertia: RigidInertia, k: int) -> bool:
     if not all(map(is_number, (*across, m[i][i], m[j][j], m[k][k], inertia.mass))):
         same = m[i][i] is m[j][j] or (is_number(m[i][i]) and m[i][i] == m[j][j])
         return same and all(map(is_zero, across))
-    size = abs(m[0][0]) + abs(m[1][1]) + abs(m[2][2])
-    off = max(abs(m[i][i] - m[j][j]), abs(m[i][j]), abs(m[i][k]), abs(m[j][k]))
-    return bool(off <= ROUNDING * size and max(abs(h[i]), abs(h[j])) <= ROUNDING * inertia.mass)
+    size = abs(value_of(m[0][0])) + abs(value_of(m[1][1])) + abs(value_of(m[2][2]))
+    unlike = (m[i][i] - m[j][j], m[i][j], m[i][k], m[j][k])
+    off = max(abs(value_of(x)) for x in unlike)
+    away = max(abs(value_of(h[i])), abs(value_of(h[j])))
+    return bool(off <= ROUNDING * size and away <= ROUNDING * value_of(inertia.mass))

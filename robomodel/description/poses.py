@@ -24,7 +24,7 @@ from robomodel.description import (
     Rows3,
     Vec3,
 )
-from robomodel.scalars import as_number, is_number
+from robomodel.scalars import Scalar, as_number, is_number
 from robomodel.spatial import apply, cross, matmul, minus, plus, transpose
 from robomodel.tolerances import ROUNDING
 
@@ -34,13 +34,13 @@ Positions = Mapping[str, Sequence[float]]
 ORIGIN: Vec3 = (0.0, 0.0, 0.0)
 
 
-def vec(values: Iterable[float]) -> Vec3:
-    """Three numbers, without signs of zeros."""
+def vec(values: Iterable[Scalar]) -> Vec3:
+    """Three numbers, or traced scalars in their place, without signs of zeros."""
     x, y, z = (as_number(value) + 0.0 for value in values)
     return x, y, z
 
 
-def rows3(rows: Iterable[Iterable[float]]) -> Rows3:
+def rows3(rows: Iterable[Iterable[Scalar]]) -> Rows3:
     """The rows of a rotation, without signs of zeros."""
     a, b, c = map(vec, rows)
     return a, b, c

@@ -38,7 +38,7 @@ from robomodel.files import (
     package_path,
     top_folder,
 )
-from robomodel.scalars import Scalar
+from robomodel.scalars import Scalar, held
 
 if TYPE_CHECKING:
     import trimesh
@@ -382,7 +382,7 @@ def solid(shape: Shape, issues: list[Issue], allowance: Allowance | None = None)
     """
     if shape.kind == "mesh":
         return _mesh(shape, issues, allowance)
-    mass, xx, yy, zz = _moments(shape, shape.size)
+    mass, xx, yy, zz = map(held, _moments(shape, shape.size))
     return Inertial(mass, (xx, 0.0, 0.0, yy, 0.0, zz))
 
 
@@ -407,8 +407,10 @@ def shell(shape: Shape, thickness: float = 0.0, allowance: Allowance | None = No
     ):
         raise ValueError(f"a wall of {thickness:g} m fills the {shape.kind}")
     h = thickness or 1e-30j  # polynomials: their derivatives are exact by an imaginary step
-    inner = _moments(shape, [size - k * h for size, k in zip(shape.size, step, strict=True)])
-    outer = _moments(shape, shape.size)
+    inner: Sequence[Any] = _moments(
+        shape, [size - k * h for size, k in zip(shape.size, step, strict=True)]
+    )
+    outer: Sequence[Any] = _moments(shape, shape.size)
     mass, xx, yy, zz = (
         (a - b) if thickness else -b.imag / h.imag for a, b in zip(outer, inner, strict=True)
     )

@@ -34,7 +34,7 @@ from robomodel.model.elements import Cluster
 from robomodel.model.model import Model
 from robomodel.model.options import fixed
 from robomodel.reach.limb import rotors, select_in
-from robomodel.scalars import Scalar, Vector
+from robomodel.scalars import Scalar, Vector, value_of
 from robomodel.spatial import Motion
 from robomodel.tolerances import NOTHING, SAME
 
@@ -167,7 +167,7 @@ def geared_followers(model: Model, cluster: Cluster, moving: Collection[int]) ->
     """The joints of a cluster without loops that constant ratios tie to those that move."""
     if cluster.kind == "joint" or not isinstance(cluster.constraint, LinearConstraint):
         return
-    positions = [float(x) for x in model.spanning_positions(model.neutral().tolist())]
+    positions = [value_of(x) for x in model.spanning_positions(model.neutral().tolist())]
     g = model.constraint_jacobian(model.neutral())[:, cluster.v]
     drivers = [body for body in cluster.bodies if body in moving]
     if any(model.nodes[body].joint.nv != 1 for body in drivers):
@@ -331,7 +331,7 @@ def joint_inertias(model: Model, *, followers: bool = True) -> Iterator[JointIne
             locked = body not in moving and body not in selection.following
             if locked and body not in carrying and node.joint.nv == 1:
                 (motion,) = node.joint.subspace
-                about = float((node.inertia * motion).dot(motion)) + node.armature
+                about = value_of((node.inertia * motion).dot(motion)) + node.armature
                 rotors.append((node.name, about, turned[node.v]))
         owners = [body for body in moving for _ in range(model.joints[body].nv)]
         labels = tuple((model.joints[b].name, model.joints[b].nv == 1) for b in owners)

@@ -215,7 +215,8 @@ class PriorPoint:
         prior, constant, rates, weights = self.prior, 0.0, list[Array](), list[Array]()
         for stack, back in zip(prior._stacks, self.back, strict=True):
             moved = stack.matrices(step)
-            rates.append(np.linalg.eigvalsh(back @ moved @ np.swapaxes(back, 1, 2)).ravel())
+            turned = np.linalg.eigvalsh(back @ moved @ np.swapaxes(back, 1, 2))
+            rates.append(np.asarray(turned).ravel())
             weights.append(np.full(len(rates[-1]), prior.weight))
             constant += prior.weight * float(np.sum(stack.inverse * moved))
         scalars = prior.scalars

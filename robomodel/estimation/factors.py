@@ -26,7 +26,7 @@ from robomodel.estimation.graph import Noise, gaussian
 from robomodel.estimation.spaces import Configurations, Space, Vectors
 from robomodel.kernels.differentiate import differentiate
 from robomodel.kernels.function import split
-from robomodel.kernels.trace import Operand, Traced
+from robomodel.kernels.trace import Traced
 from robomodel.model.arguments import as_numbers
 from robomodel.model.model import Model
 from robomodel.motion.integrator_functions import Function, function
@@ -114,7 +114,7 @@ class TracedFactor(FactorBase):
         """Errors, followed by their derivatives in each variable's directions, by rows."""
 
         def build(*x: Sequence[Traced]) -> list[Scalar]:
-            errors: list[Operand] = self.build(*x)
+            errors = self.build(*x)
             result: list[Scalar] = [*errors]
             for space, numbers in zip(self.states.values(), x, strict=False):
                 columns = differentiate(x[0][0].trace, errors, space.directions(numbers))

@@ -20,7 +20,7 @@ from robomodel.model.arguments import as_array
 from robomodel.model.model import Model
 from robomodel.model.parameters import count, of_joints, parameters
 from robomodel.reach.reachable import from_configuration, random_poses, reachable
-from robomodel.scalars import stack, unstack
+from robomodel.scalars import stack, unstack, value_of
 from robomodel.tolerances import NOTHING, SINGULAR, TINY
 
 SEED = 20180524  # makes the samples the same at every call
@@ -168,7 +168,7 @@ _SUFFIXES = (".0", ".1", ".2", ".wx", ".wy", ".wz", ".vx", ".vy", ".vz")
 
 def _scales(model: Model) -> Array:
     """Scales (p,) that give all parameters the same unit, by powers of the robot's length."""
-    offsets = [math.hypot(*map(float, node.offset)) for node in model.nodes]
+    offsets = [math.hypot(*map(value_of, node.offset)) for node in model.nodes]
     length = max(offsets, default=0.0) or 1.0
     body = np.array([length**2, *[length] * 3, *[1.0] * 6])
     return np.concatenate(

@@ -25,7 +25,7 @@ from robomodel.model.model import Model
 from robomodel.model.parameters import parameters
 from robomodel.reach.ranges import joint_range
 from robomodel.running import Progress
-from robomodel.scalars import stack, unstack
+from robomodel.scalars import stack, unstack, value_of
 from robomodel.tolerances import DIFFERENCE, SAME, TINY
 
 Most: TypeAlias = float | Mapping[str, float] | None
@@ -295,7 +295,9 @@ def _positions(
     at = model.joint_positions(about)
     names = {model.dof_names[i] for i in moved}
     linked = {name for c in model.clusters if c.implicit for name in c.joints}
-    length = max((math.hypot(*map(float, node.offset)) for node in model.nodes), default=0.0) or 1.0
+    length = (
+        max((math.hypot(*map(value_of, node.offset)) for node in model.nodes), default=0.0) or 1.0
+    )
     for joint in model.joints:
         if joint.nv != 1:
             continue

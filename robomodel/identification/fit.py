@@ -16,6 +16,7 @@ from robomodel.identification.sensors import Sensors
 from robomodel.mechanism.joints import Revolute
 from robomodel.model.model import Model
 from robomodel.model.parameters import INERTIAL, OF_JOINTS, parameters
+from robomodel.scalars import value_of
 from robomodel.spatial import UNIT
 from robomodel.tolerances import TINY
 
@@ -213,7 +214,7 @@ def _bodies(
 
     Bodies without a mass or inertia keep none.
     """
-    extents = [math.hypot(*map(float, node.offset)) for node in model.nodes]
+    extents = [math.hypot(*map(value_of, node.offset)) for node in model.nodes]
     length = POINT_EXTENT * (max(extents, default=0.0) or 1.0)
     cones, raised, empty = [], [], []
     for i, body in enumerate(model.bodies):

@@ -28,7 +28,7 @@ from robomodel.instants.sensors import Sensor, in_internal_axes, in_link_axes
 from robomodel.kernels.function import TracedFunction
 from robomodel.kernels.program import Program
 from robomodel.model.arguments import as_array, by_name
-from robomodel.scalars import Scalar, dot
+from robomodel.scalars import Scalar, array_of, dot
 from robomodel.tolerances import TINY
 
 if TYPE_CHECKING:
@@ -396,8 +396,8 @@ class SolverKernel:
             weights = [s**-2 for f in measured.factors for s in f.deviation or ()]
             wrong = residual(measured, solution)
             size = [
-                abs(c) + sum(abs(x) * abs(y) for name, block in f.blocks.items()
-                             for x, y in zip(block[i], solution[name], strict=True))
+                _size(c) + sum(_size(x) * _size(y) for name, block in f.blocks.items()
+                                 for x, y in zip(block[i], solution[name], strict=True))
                 for f in measured.factors for i, c in enumerate(f.constant)
             ]  # fmt: skip
             still = System(measured.variables, tuple(
@@ -406,9 +406,11 @@ class SolverKernel:
             for k in range(free):
                 unit = [float(i == k) for i in range(free)]
                 along = residual(still, estimation.done.restore(none, unit))
-                pull = sum(w * x * r for w, x, r in zip(weights, along, wrong, strict=True))
-                terms = sum(w * abs(x) * s for w, x, s in zip(weights, along, size, strict=True))
-                worst = max(worst, np.max(np.abs(pull) / np.maximum(terms, TINY), initial=0.0))
+                pull = dot([w * x for w, x in zip(weights, along, strict=True)], wrong)
+                terms = sum(w * _size(x) * s for w, x, s in zip(weights, along, size, strict=True))
+                worst = max(
+                    worst, np.max(np.abs(array_of(pull)) / np.maximum(terms, TINY), initial=0.0)
+                )
             return _number(worst)
 
 
@@ -429,6 +431,10 @@ def _named(numbers: Sequence[Scalar], sizes: Mapping[str, int]) -> dict[str, lis
         result[name] = list(numbers[at : at + size])
         at += size
     return result
+
+
+def _size(x: Scalar) -> Array:
+    return np.asarray(np.abs(array_of(x)))
 
 
 def _number(x: Any) -> float:

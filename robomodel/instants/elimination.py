@@ -23,7 +23,7 @@ import numpy as np
 from robomodel.dynamics.kinematics.state import Matrix
 from robomodel.estimation.elimination import SingularError
 from robomodel.instants.equations import Group, System, refined
-from robomodel.scalars import Factorization, Scalar, div, dot, is_zero
+from robomodel.scalars import Factorization, Scalar, array_of, div, dot, is_zero, value_of
 from robomodel.tolerances import ROUNDING
 
 THRESHOLD = 0.1  # least size of a pivot, relative to the largest entry in its column
@@ -315,10 +315,10 @@ class PivotChoice:
         """Entries relative to the largest, at the worst state; empty if all are rounding errors."""
         least = REMAINDER * self.scale[column]
         if np.ndim(least) == 0 and all(type(x) is float for x in entries):
-            sizes = [abs(x) for x in entries]
+            sizes = [abs(value_of(x)) for x in entries]
             most = max(sizes)
             return [size / most for size in sizes] if most > least else []
-        values = np.array([np.broadcast_to(np.abs(x), self._batch()) for x in entries])
+        values = np.array([np.broadcast_to(np.abs(array_of(x)), self._batch()) for x in entries])
         largest = np.max(values, axis=0)
         if np.any(~(largest > least)):
             return []
@@ -327,20 +327,20 @@ class PivotChoice:
 
     def _batch(self) -> tuple[int, ...]:
         if not hasattr(self, "_shape"):
-            shapes = [np.shape(x) for row in self.rows.values() for x in row.values()]
+            shapes = [np.shape(array_of(x)) for row in self.rows.values() for x in row.values()]
             self._shape = np.broadcast_shapes(*set(shapes)) if shapes else ()
         return self._shape
 
 
 def is_unit(x: Scalar) -> bool:
     """True if a scalar is 1 or -1, so that products with it are free."""
-    return abs(x) == 1.0 if type(x) is float else bool(np.all(np.abs(x) == 1.0))
+    return abs(x) == 1.0 if type(x) is float else bool(np.all(np.abs(array_of(x)) == 1.0))
 
 
 def _size(values: Sequence[Scalar]) -> Any:
     total: Any = 0.0
     for x in values:
-        total = np.maximum(total, np.abs(x))
+        total = np.maximum(total, np.abs(array_of(x)))
     return total
 
 

@@ -39,7 +39,7 @@ from robomodel.mechanism.graph import WORLD
 from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import Cluster
 from robomodel.model.model import Model
-from robomodel.scalars import Scalar, Vector, added, dot, is_zero, transposed
+from robomodel.scalars import Scalar, Vector, added, array_of, dot, is_zero, transposed
 from robomodel.spatial import (
     NO_MOTION,
     NO_WRENCH,
@@ -262,20 +262,20 @@ def backward_error(
     largest: Any = 0.0
     for values in solution.values():
         for y in values:
-            largest = np.maximum(largest, np.abs(y))
+            largest = np.maximum(largest, np.abs(array_of(y)))
     worst: Any = 0.0
     rows = enumerate(residual(system, solution))
     for factor in system.factors:
         for i in range(factor.rows):
-            norm, size = 0.0 * largest, np.abs(factor.constant[i])
+            norm, size = 0.0 * largest, np.abs(array_of(factor.constant[i]))
             for name, block in factor.blocks.items():
                 for x, y in zip(block[i], solution[name], strict=True):
-                    norm = norm + np.abs(x)
-                    size = size + np.abs(x) * np.abs(y)
+                    norm = norm + np.abs(array_of(x))
+                    size = size + np.abs(array_of(x)) * np.abs(array_of(y))
             rounding = 1e3 * np.finfo(float).eps * (norm * largest)
             size = np.where(size > rounding, size, size + norm * largest)
             at, wrong = next(rows)
-            error = np.abs(wrong) / np.where(size > 0.0, size, 1.0)
+            error = np.abs(array_of(wrong)) / np.where(size > 0.0, size, 1.0)
             if factor.deviation is None and at not in but:
                 worst = np.maximum(worst, error)
     return worst
@@ -724,7 +724,7 @@ def _end(
             v = state.transforms[b].rotate(v)
         return v
 
-    origin = ZERO
+    origin: Vec = ZERO
     for b in reversed(bodies):
         origin = state.transforms[b].point(origin)
     rotation = transpose((turn(UNIT[0]), turn(UNIT[1]), turn(UNIT[2])))

@@ -35,7 +35,7 @@ from robomodel.instants.orders import checked_order, classical
 from robomodel.instants.sensors import Sensor, in_internal_axes, in_link_axes
 from robomodel.model.arguments import as_array
 from robomodel.model.model import Model
-from robomodel.scalars import Scalar, Vector, stack, unstack
+from robomodel.scalars import Scalar, Vector, stack, unstack, value_of
 from robomodel.tolerances import MOVES, RANK
 
 if TYPE_CHECKING:
@@ -305,7 +305,7 @@ class Problem:
 
     def solve_by(
         self,
-        solved: Callable[[System], Mapping[str, Sequence[float]]],
+        solved: Callable[[System], Mapping[str, Sequence[Scalar]]],
         q: ArrayLike,
         v: ArrayLike,
         values: Mapping[str, ArrayLike] | None = None,
@@ -366,11 +366,12 @@ class Problem:
         done = elimination.eliminate_scalars(system, order)
         right = [-x for factor in system.factors for x in factor.constant]
         _, left = done.solve(right)
-        scale = max((abs(x) for x in right), default=0.0)
-        worst = max((abs(x) for x in left), default=0.0)
+        scale = max((abs(value_of(x)) for x in right), default=0.0)
+        worst = max((abs(value_of(x)) for x in left), default=0.0)
         if worst > CONTRADICTION * max(scale, 1.0):
             raise ContradictionError(worst)
-        return done.solution(refine=refine)
+        solution = done.solution(refine=refine)
+        return {name: [value_of(x) for x in values] for name, values in solution.items()}
 
     def _arrays(
         self,
@@ -457,7 +458,9 @@ class Solution(Mapping[str, Any]):
         state = State(model, unstack(self.q), range(len(model.nodes)), unstack(self.v))
         shown = in_link_axes(name, value.shape[-1], state)
         constant: Array = stack(shown.constant, value.shape[:-1])
-        return constant + value @ np.array(shown.blocks[name]).T
+        block = np.array(shown.blocks[name], dtype=float)
+        result: Array = constant + value @ block.T
+        return result
 
     def _by_dof(self, kind: str) -> Array:
         parts: list[tuple[Piece, Array]] = []

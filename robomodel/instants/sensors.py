@@ -22,7 +22,7 @@ from robomodel.mechanism.constraints import LoopConstraint
 from robomodel.mechanism.graph import WORLD
 from robomodel.model.arguments import as_numbers
 from robomodel.model.model import Model
-from robomodel.scalars import Scalar, Vector, dot, transposed
+from robomodel.scalars import Scalar, Vector, dot, transposed, value_of
 from robomodel.spatial import (
     NO_WRENCH,
     UNIT_MOTIONS,
@@ -200,7 +200,7 @@ def in_link_axes(name: str, size: int, state: State) -> LinearFactor:
     constant: Sequence[Scalar] = [0.0] * 6
     if kind == "a":
         columns = [motion_at(m, at.pose).entries() for m in UNIT_MOTIONS]
-        if any(not math.isclose(x, 0.0, abs_tol=0.0) for x in at.pose.offset):
+        if any(not math.isclose(value_of(x), 0.0, abs_tol=0.0) for x in at.pose.offset):
             around = state.centripetal[at.body]
             constant = motion_at(Motion(ZERO, ZERO), at.pose, around).entries()
     else:

@@ -23,7 +23,7 @@ from robomodel.kernels.cache import canonical
 from robomodel.kernels.differentiate import differentiate, gradient
 from robomodel.kernels.function import Build, TracedFunction, split
 from robomodel.kernels.program import Dtype
-from robomodel.kernels.trace import Traced
+from robomodel.kernels.trace import handles
 from robomodel.mechanism.joints import Floating, Planar, Spherical
 from robomodel.model.configurations.closing import settled
 from robomodel.model.derived import cache_key
@@ -173,7 +173,7 @@ class Differentiable:
         if self.outright:
             return self._outright(inputs)
         outputs = self.routine.build(*self._settled(inputs).values())
-        every: list[Traced] = [x for argument in arguments for x in argument]
+        every = handles([x for argument in arguments for x in argument])
         columns = differentiate(every[0].trace, outputs, [{x: 1.0} for x in every])
         return [x for row in zip(*columns, strict=True) for x in row]
 
@@ -183,7 +183,7 @@ class Differentiable:
         # derivatives by algorithms need closed loops, so project with several steps
         steps = 2 if self.outright and PARAMETERS not in inputs else 1
         at = self._settled(inputs, steps)
-        every: list[Traced] = [x for argument in arguments for x in argument]
+        every = handles([x for argument in arguments for x in argument])
         slopes = gradient(dot(weights, self.routine.build(*at.values())), every)
         rows = differentiate(every[0].trace, slopes, [{x: 1.0} for x in every])
         return [x for row in rows for x in row]
@@ -197,7 +197,7 @@ class Differentiable:
         taken = ("passive", "parameters")
         options = {name: x for name, x in self.options.items() if name in taken}
         flat = routine(model, OUTRIGHT[self.name], **options).build(*at.values())
-        p: Sequence[Traced] = inputs.get(PARAMETERS, ())
+        p = handles(inputs.get(PARAMETERS, ()))
         outputs = self.routine.build(*at.values()) if p else []
         ways = differentiate(p[0].trace, outputs, [{x: 1.0} for x in p]) if p else []
         n = model.nv

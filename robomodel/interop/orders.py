@@ -509,7 +509,7 @@ def _written(node: Node, form: Form, position: Array) -> Array:
         angle = position[..., -1:]
         return np.concatenate([position[..., :-1], np.cos(angle), np.sin(angle)], axis=-1)
     if form == "rpy":
-        R = from_quaternion(*unstack(position)).rows
+        R: Any = from_quaternion(*unstack(position)).rows
         roll = np.arctan2(R[2][1], R[2][2])
         pitch = np.arctan2(-R[2][0], np.hypot(R[0][0], R[1][0]))
         return stack([roll, pitch, np.arctan2(R[1][0], R[0][0])], position.shape[:-1])

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from robomodel.kernels.program import ADD, COS, DIV, MUL, NEG, SELECT, SIN, SQRT, SUB
-from robomodel.kernels.trace import Operand, Trace, Traced
-from robomodel.scalars import is_zero
+from robomodel.kernels.trace import Operand, Trace, Traced, operand_of
+from robomodel.scalars import Scalar, is_zero
 
 
 def differentiate(
-    trace: Trace, outputs: Sequence[Operand], directions: Iterable[Mapping[Traced, Operand]]
+    trace: Trace, outputs: Sequence[Scalar], directions: Iterable[Mapping[Traced, Scalar]]
 ) -> list[list[Operand]]:
     """Derivatives of the outputs along each direction: [direction][output].
 
@@ -27,7 +27,7 @@ def differentiate(
     slopes: dict[int, tuple[Operand, ...]] = {}
     result: list[list[Operand]] = []
     for direction in directions:
-        changes: dict[int, Operand] = {x.index: change for x, change in direction.items()}
+        changes = {x.index: operand_of(change) for x, change in direction.items()}
         for value in values:
             if value.index in changes:
                 continue
@@ -47,7 +47,7 @@ def differentiate(
     return result
 
 
-def gradient(output: Operand, inputs: Sequence[Traced]) -> list[Operand]:
+def gradient(output: Scalar, inputs: Sequence[Traced]) -> list[Operand]:
     """Derivatives of one output with respect to these values, by one backward pass over its trace.
 
     All together take about twice the operations of the output. A value counts as an input, even if

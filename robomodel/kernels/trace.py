@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from robomodel.kernels.program import (
     ADD,
@@ -25,6 +25,7 @@ from robomodel.kernels.program import (
     Program,
     Reference,
 )
+from robomodel.scalars import Scalar
 
 INPUT, STOP_GRADIENT = "input", "stop gradient"
 """Operations of traces only: inputs, and values that are constant to derivatives."""
@@ -49,15 +50,15 @@ class Trace:
         first = sum(value.operation is INPUT for value in self.values)
         return [self._value(INPUT, (float(first + i),)) for i in range(count)]
 
-    def stop_gradient(self, x: Operand) -> Operand:
+    def stop_gradient(self, x: Scalar) -> Operand:
         """The value as an opaque one, which arithmetic does not simplify and derivatives hold
         constant.
 
         In a program it is the value itself.
         """
-        return self._value(STOP_GRADIENT, (x,)) if isinstance(x, Traced) else x
+        return self._value(STOP_GRADIENT, (x,)) if isinstance(x, Traced) else operand_of(x)
 
-    def needed(self, outputs: Sequence[Operand], *, into_stopped: bool = True) -> list[Traced]:
+    def needed(self, outputs: Sequence[Scalar], *, into_stopped: bool = True) -> list[Traced]:
         """The values on which these outputs depend, in the order in which they were recorded."""
         values: dict[int, Traced] = {}
         stack = [output for output in outputs if isinstance(output, Traced)]
@@ -69,7 +70,7 @@ class Trace:
                     stack.extend(x for x in value.operands if isinstance(x, Traced))
         return [values[index] for index in sorted(values)]
 
-    def program(self, outputs: Sequence[Operand]) -> Program:
+    def program(self, outputs: Sequence[Scalar]) -> Program:
         """The program that computes these outputs, in the order in which values were recorded."""
         inputs = sum(value.operation is INPUT for value in self.values)
         number: dict[int, Reference] = {}
@@ -78,8 +79,8 @@ class Trace:
         def reference(x: Operand) -> Reference:
             return number[x.index] if isinstance(x, Traced) else x
 
-        outputs = [_operand(x) for x in outputs]
-        for value in self.needed(outputs):
+        results = [operand_of(x) for x in outputs]
+        for value in self.needed(results):
             if value.operation is INPUT:
                 (position,) = value.operands
                 assert isinstance(position, float)
@@ -90,14 +91,14 @@ class Trace:
                 continue
             number[value.index] = inputs + len(steps)
             steps.append(Operation(value.operation, tuple(reference(x) for x in value.operands)))
-        return Program(inputs, tuple(steps), tuple(reference(x) for x in outputs))
+        return Program(inputs, tuple(steps), tuple(reference(x) for x in results))
 
     # ---- new values
 
     def _value(self, operation: str, operands: tuple[Operand, ...]) -> Traced:
         value = self._by_key.get((operation, *operands))  # traced operands are equal by identity
         if value is None:
-            operands = tuple(map(_operand, operands))
+            operands = tuple(map(operand_of, operands))
             value = Traced(self, len(self.values), operation, operands)
             self.values.append(value)
             self._by_key[operation, *operands] = value
@@ -206,14 +207,14 @@ class Trace:
             return value if operation is COS else self._value(NEG, (value,))
         return self._value(operation, (x,))
 
-    def turn(self, x: Traced, start: Traced, by: Operand) -> None:
+    def turn(self, x: Traced, start: Traced, by: Scalar) -> None:
         """Compute sine and cosine of x from those of ``start``, which x exceeds by ``by``, from
         now on.
 
         By addition theorems and series, exact to rounding for |by| < 0.3, in a fraction of the
         time of other sines. Sine and cosine of x plus a constant, too.
         """
-        self._turned.setdefault(x.index, (start, by))
+        self._turned.setdefault(x.index, (start, operand_of(by)))
 
     def _by_turn(self, x: Traced) -> None:
         """Set the sine and cosine of x if they follow from those of another angle."""
@@ -237,7 +238,12 @@ class Trace:
         self._by_key[COS, x] = c * cosine - s * sine
 
 
-def _operand(x: Operand) -> Operand:
+def handles(values: Sequence[Scalar]) -> Sequence[Traced]:
+    """The arguments of a program that is being written: all of them are traced."""
+    return cast(Sequence[Traced], values)
+
+
+def operand_of(x: object) -> Operand:
     """A traced value or a float; TypeError for integers, which a program takes for indices."""
     if type(x) is float or isinstance(x, Traced):
         return x

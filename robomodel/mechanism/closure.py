@@ -26,7 +26,7 @@ from robomodel.mechanism.constraints import (
     evaluate_loops,
 )
 from robomodel.mechanism.joints import JointModel, VectorSpace
-from robomodel.scalars import Scalar, Vector, stack, unstack
+from robomodel.scalars import Scalar, Vector, stack, unstack, value_of
 from robomodel.tolerances import CLOSED, CONVERGED, EXACTLY_CLOSED, ROUNDING, SINGULAR, TINY
 
 MANY = 8  # configurations at once, from which on it pays to leave out what holds everywhere
@@ -120,9 +120,13 @@ class Geometry:
     @cached_property
     def scale(self) -> float:
         """A characteristic length [m]: the largest offset within the cluster, or 1."""
-        lengths = [math.hypot(*link.offset) for link in self.links if link.parent >= 0]
+        lengths = [
+            math.hypot(*map(value_of, link.offset)) for link in self.links if link.parent >= 0
+        ]
         for loop in self.loop_joints:
-            lengths += [math.hypot(*end.point) for end in (loop.predecessor, loop.successor)]
+            lengths += [
+                math.hypot(*map(value_of, end.point)) for end in (loop.predecessor, loop.successor)
+            ]
         return max(lengths, default=0.0) or 1.0
 
     def conditions(

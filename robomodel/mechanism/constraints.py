@@ -252,7 +252,8 @@ class Polynomial:
     ) -> tuple[Scalar, Mapping[int, Scalar], Scalar]:
         """φ = q(joint) - p(q(of)), its derivative by each velocity, and φ̈ at zero acceleration."""
         link, other = links[self.joint], links[self.of]
-        x, bias = q[other.q], 0.0
+        x = q[other.q]
+        bias: Scalar = 0.0
         if qd is not None:
             rate = qd[other.v]
             bias = -(self.derivative(x, 2) * (rate * rate))
@@ -669,7 +670,8 @@ class LoopConstraint:
 
     def regularity(self, positions: Vector) -> Scalar:
         """The least sin² between a column of K_d and those before it, 0 where it is singular."""
-        reduced, least = self._reduced(self.rows(positions)[1]), 1.0
+        reduced = self._reduced(self.rows(positions)[1])
+        least: Scalar = 1.0
         for block in self.blocks:
             least = minimum(regularity(*self._block(reduced, block)), least)
         return least

@@ -17,7 +17,7 @@ from robomodel.mechanism.constraints import (
     LoopConstraint,
     PolynomialConstraint,
 )
-from robomodel.scalars import Scalar, div, dot, is_number, is_zero, select
+from robomodel.scalars import Scalar, div, dot, held, is_number, is_zero, select
 from robomodel.tolerances import NOTHING, ROUNDING, SAME
 
 Row: TypeAlias = dict[int, Scalar]
@@ -55,7 +55,7 @@ def eliminate(geometry: Geometry, choose: Choose) -> EliminatedCouplings:
             column = geometry.links[link].v
             row[column] = row.get(column, 0.0) + coefficient
         small = NOTHING * max((abs(x) for x in row.values() if is_number(x)), default=0.0)
-        offset = coupling.offset
+        offset: Scalar = coupling.offset
         for pivot, (solved, value) in zip(pivots, rows, strict=True):
             factor = row.pop(pivot, 0.0)
             if not is_zero(factor):
@@ -118,7 +118,7 @@ def linear_constraint(
     for n, link in enumerate(geometry.links):
         for i in link.freedoms:
             terms = pivots[i][0] if i in pivots else {i: 1.0}
-            matrix.append(tuple(terms.get(c, 0.0) for c in columns))
+            matrix.append(tuple(held(terms.get(c, 0.0)) for c in columns))
         if n in start:
             for j in range(link.joint.nq):
                 positions.append(tuple(1.0 if c == start[n] + j else 0.0 for c in range(nq)))
@@ -126,8 +126,8 @@ def linear_constraint(
         else:
             terms, offset = pivots[link.v]
             at = {start[link_of[c]]: x for c, x in terms.items()}
-            positions.append(tuple(at.get(c, 0.0) for c in range(nq)))
-            offsets.append(offset)
+            positions.append(tuple(held(at.get(c, 0.0)) for c in range(nq)))
+            offsets.append(held(offset))
     return LinearConstraint(tuple(matrix), tuple(positions), tuple(offsets))
 
 
@@ -161,7 +161,7 @@ def with_geometry(
         pivots = eliminated(geometry, chosen).pivots
         return replace(
             constraint, links=geometry.links, loops=geometry.loops,
-            expand=tuple(expansion(geometry, pivots)[1]),
+            expand=tuple(tuple(map(held, row)) for row in expansion(geometry, pivots)[1]),
         )  # fmt: skip
     if isinstance(constraint, LinearConstraint):
         return linear_constraint(geometry, eliminated(geometry, chosen).pivots, columns)

@@ -16,6 +16,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -85,7 +86,7 @@ class JointModel(ABC):
 
     def integrate(self, q: Array, dv: Array) -> Array:
         """:meth:`moved` on arrays with leading batch axes."""
-        entries = self.moved(list(np.moveaxis(q, -1, 0)), list(np.moveaxis(dv, -1, 0)))
+        entries: list[Any] = self.moved(list(np.moveaxis(q, -1, 0)), list(np.moveaxis(dv, -1, 0)))
         return np.stack(np.broadcast_arrays(*entries), axis=-1)
 
     @abstractmethod
@@ -94,7 +95,9 @@ class JointModel(ABC):
 
     def difference(self, q0: Array, q1: Array) -> Array:
         """:meth:`displacement` on arrays with leading batch axes."""
-        entries = self.displacement(list(np.moveaxis(q0, -1, 0)), list(np.moveaxis(q1, -1, 0)))
+        entries: list[Any] = self.displacement(
+            list(np.moveaxis(q0, -1, 0)), list(np.moveaxis(q1, -1, 0))
+        )
         return np.stack(np.broadcast_arrays(*entries), axis=-1)
 
     @abstractmethod

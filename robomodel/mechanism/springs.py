@@ -19,7 +19,7 @@ from robomodel.errors import DescriptionError, Source, did_you_mean
 from robomodel.mechanism.constraints import BodyAnchor
 from robomodel.mechanism.graph import SpanningTree
 from robomodel.mechanism.tree_constraints import anchored, distance_at_zero, loop_frame
-from robomodel.scalars import Scalar, is_number
+from robomodel.scalars import Scalar, held, is_number, value_of
 from robomodel.spatial import UNIT
 from robomodel.tolerances import NOTHING
 
@@ -99,7 +99,9 @@ def check_passive(source: Source, **numbers: Scalar) -> None:
     for name, value in numbers.items():
         if not is_number(value):
             continue
-        if not math.isfinite(value) or (value < 0.0 and name not in ("reference", "length")):
+        if not math.isfinite(value_of(value)) or (
+            value < 0.0 and name not in ("reference", "length")
+        ):
             raise DescriptionError(
                 f"its {name} is {value:g}; give it a finite number"
                 + ("" if name in ("reference", "length") else ", not negative"),
@@ -142,7 +144,7 @@ def _between(spring: SpringElement, tree: SpanningTree) -> Spring:
         second,
         (),
         spring.stiffness,
-        length,
+        held(length),
         spring.damping,
         0.0,
         ends,

@@ -24,7 +24,7 @@ from robomodel.description.poses import align, compose, second_axis
 from robomodel.errors import DescriptionError, Source, did_you_mean
 from robomodel.mechanism.constraints import OUTSIDE, ROWS, BodyAnchor, Distance, LoopJoint, LoopRow
 from robomodel.mechanism.graph import WORLD, SpanningTree
-from robomodel.scalars import Scalar, dot, is_number, sqrt
+from robomodel.scalars import Scalar, dot, held, is_number, sqrt
 from robomodel.spatial import apply, matmul, minus, plus, transpose
 from robomodel.tolerances import NOTHING
 
@@ -175,7 +175,7 @@ def unit(axis: Vec3, source: Source) -> Vec3:
 def loop_rows(loop: LoopElement, tree: SpanningTree) -> tuple[LoopRow, ...]:
     """The conditions of a loop's type."""
     if loop.type == "rod":
-        return (Distance(_rod_length(loop, tree)),)
+        return (Distance(held(_rod_length(loop, tree))),)
     return ROWS["revolute" if loop.type == "continuous" else loop.type]
 
 

@@ -68,6 +68,7 @@ from robomodel.mobility.exploration import (
     singular_everywhere,
     tolerance_advice,
 )
+from robomodel.scalars import Scalar, held, value_of
 from robomodel.spatial import UNIT
 from robomodel.tolerances import CLOSED, NOTHING, PARALLEL, SAME, SINGULAR
 
@@ -236,7 +237,7 @@ def _constraint(
     prefer = [0 if c.chosen is False else 1 if c.follower else 2 for c in problem.columns]
     solved = eliminate_couplings(problem, frozenset(independent), prefer)
     z, rows = expansion(geometry, solved.pivots)
-    expand = tuple(rows)
+    expand = tuple(tuple(map(held, row)) for row in rows)
     columns = jacobian @ np.array(expand)
     pattern = np.max(np.abs(columns), axis=0) > NOTHING
     lengths = np.linalg.norm(columns / problem.row_unit[keep, None], axis=1)
@@ -592,8 +593,9 @@ def eliminate_couplings(
     ``prefer`` (one a column), and of these the one with the largest coefficient.
     """
 
-    def choose(n: int, row: Mapping[int, float], offset: float) -> int | None:
-        source = problem.linear_sources[n]
+    def choose(n: int, row: Mapping[int, Scalar], left: Scalar) -> int | None:
+        source, offset = problem.linear_sources[n], value_of(left)
+        sizes = {c: abs(value_of(x)) for c, x in row.items()}
         if not row:
             if abs(offset) > SAME * max(1.0, abs(problem.geometry.linear[n].offset)):
                 raise DescriptionError(
@@ -612,8 +614,8 @@ def eliminate_couplings(
             )
         lowest = min(prefer[c] for c in candidates)
         candidates = [c for c in candidates if prefer[c] == lowest]
-        largest = max(abs(row[c]) for c in candidates)
-        return max(c for c in candidates if abs(row[c]) >= EQUALLY_LARGE * largest)
+        largest = max(sizes[c] for c in candidates)
+        return max(c for c in candidates if sizes[c] >= EQUALLY_LARGE * largest)
 
     return eliminate(problem.geometry, choose)
 

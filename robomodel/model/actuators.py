@@ -18,7 +18,7 @@ from robomodel.description.transmissions import (
     rotor_name,
 )
 from robomodel.mechanism.joints import Revolute
-from robomodel.scalars import div, select
+from robomodel.scalars import div, select, value_of
 from robomodel.tolerances import NOTHING, SAME
 
 if TYPE_CHECKING:
@@ -80,7 +80,8 @@ class _DrivenJoints:
         tilted = max(abs(moment[a][b]) for a, b in ((i, j), (i, node.joint.k), (j, node.joint.k)))
         return bool(
             size > 0.0
-            and max(abs(first[i]), abs(first[j])) <= SAME * max(node.inertia.mass, NOTHING)
+            and max(abs(value_of(first[i])), abs(value_of(first[j])))
+            <= SAME * max(value_of(node.inertia.mass), NOTHING)
             and max(abs(across[0] - across[1]), tilted) <= AXISYMMETRIC * size
         )
 

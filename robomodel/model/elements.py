@@ -17,6 +17,7 @@ from robomodel.mechanism.constraints import Constraint, Link
 from robomodel.mechanism.joints import JointModel, Planar
 from robomodel.mobility import SpanningColumn, column_units
 from robomodel.model.options import LABELS
+from robomodel.scalars import value_of
 from robomodel.spatial import RigidInertia, Transform
 
 if TYPE_CHECKING:
@@ -142,7 +143,7 @@ class Frame:
     @property
     def placement(self) -> Pose:
         """``pose`` as rows of a rotation matrix and a translation."""
-        x, y, z = map(float, self.pose.offset)
+        x, y, z = map(value_of, self.pose.offset)
         return Pose((x, y, z), rows3(self.pose.matrix()))
 
 
@@ -308,7 +309,7 @@ def spanning_start(cluster: Cluster, q: Array) -> Array:
     """All positions of a cluster's joints from its part of q."""
     if cluster.implicit:
         return q.copy()
-    return np.array([float(x) for x in cluster.constraint.positions(q.tolist())])
+    return np.array([value_of(x) for x in cluster.constraint.positions(q.tolist())])
 
 
 def velocity_units(model: Model, cluster: Cluster) -> Array:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from robomodel.description import (
     Anchor,
@@ -22,13 +22,14 @@ from robomodel.description import (
     Rows3,
     Spring,
 )
+from robomodel.description.inertias import rows_of
 from robomodel.description.poses import rows3
 from robomodel.errors import DescriptionError, Source
 from robomodel.mechanism.constraints import Distance
 from robomodel.mechanism.graph import path
 from robomodel.mechanism.springs import check_passive
 from robomodel.model.elements import Coupling
-from robomodel.scalars import Scalar, Vector, div, is_number, is_one, select
+from robomodel.scalars import Scalar, Vector, div, held, is_number, is_one, select, value_of
 from robomodel.spatial import ZERO, Transform, about_axis, from_quaternion, logarithms, matmul
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ def numbers_by_name(model: Model) -> Iterator[tuple[str, Number, float]]:
             yield f"{loop.name}.length", Number("length", loop.name), lengths[loop.name]
     for n, coupling in enumerate(model.couplings):
         for i, (name, k) in enumerate(coefficients_of(coupling)):
-            yield f"{coupling.name}.{name}", Number("coupling", n, i), float(k)
+            yield f"{coupling.name}.{name}", Number("coupling", n, i), value_of(k)
     yield from _springs(model)
     for i, axis in enumerate(AXES):
         yield f"gravity.{axis}", Number("gravity", "", i), float(model.gravity[i])
@@ -170,12 +171,12 @@ def described(
         if isinstance(each, Spring):
             length = numbers.get(1, resting[each.name] if each.length is None else each.length)
             rest = {i: x for i, x in numbers.items() if i != 1}
-            springs.append(replace(each, length=length, **_sprung(rest, each.source)))
+            springs.append(replace(each, length=held(length), **_sprung(rest, each.source)))
         else:
             springs.append(replace(each, **_sprung(numbers, each.source)))
     gravity = list(model.gravity)
     for i, x in by_owner.get(("gravity", ""), {}).items():
-        gravity[i] = x
+        gravity[i] = held(x)
     description = replace(
         description,
         joints=tuple(joints.values()),
@@ -189,17 +190,17 @@ def described(
     return description, offsets
 
 
-def _sprung(numbers: Mapping[int, Scalar], source: Source) -> dict[str, Scalar]:
+def _sprung(numbers: Mapping[int, Scalar], source: Source) -> dict[str, Any]:
     """The fields of a spring from their indices in :data:`SPRINGS`, checked."""
     fields = {SPRINGS[i]: x for i, x in numbers.items()}
     check_passive(source, **fields)
     return fields
 
 
-def _positive(length: Scalar, rod: Loop) -> Scalar:
+def _positive(length: Scalar, rod: Loop) -> float:
     """A rod's length. One that is not positive raises an error, or is not-a-number if traced."""
     if not is_number(length):
-        return select(-length, length, math.nan)
+        return held(select(-length, length, math.nan))
     if length > 0.0:
         return length
     raise DescriptionError(f"its length is {length:g}; give it a positive one", rod.source)
@@ -221,23 +222,27 @@ def _moved(origin: Pose, numbers: Mapping[int, Scalar]) -> Pose:
     x, y, z = (numbers.get(i, each) for i, each in enumerate(origin.xyz))
     turn = [numbers.get(i, 0.0) for i in range(3, 6)]
     if all(is_number(a) and a == 0.0 for a in turn):
-        return Pose((x, y, z), origin.rotation)
-    return Pose((x, y, z), rows3(matmul(origin.rotation, exponential(turn))))
+        return Pose((held(x), held(y), held(z)), origin.rotation)
+    return Pose((held(x), held(y), held(z)), rows3(matmul(origin.rotation, exponential(turn))))
 
 
 def exponential(turn: Vector) -> Rows3:
     """The rows of exp([r]×), an elementary rotation where two of r are constant zeros."""
     axes = [k for k in range(3) if not (is_number(turn[k]) and turn[k] == 0.0)]
     if len(axes) == 1:
-        return Transform((about_axis(axes[0], turn[axes[0]]),), ZERO).matrix()
+        return rows_of(Transform((about_axis(axes[0], turn[axes[0]]),), ZERO).matrix())
     vector, w = logarithms.exponential(turn)
-    return from_quaternion(*vector, w).rows
+    return rows_of(from_quaternion(*vector, w).rows)
 
 
 def _anchor(anchor: Anchor, numbers: Mapping[int, Scalar]) -> Anchor:
     """An anchor with other coordinates."""
     x, y, z = (numbers.get(i, each) for i, each in enumerate(anchor.origin.xyz))
-    return replace(anchor, origin=Pose((x, y, z), anchor.origin.rotation)) if numbers else anchor
+    return (
+        replace(anchor, origin=Pose((held(x), held(y), held(z)), anchor.origin.rotation))
+        if numbers
+        else anchor
+    )
 
 
 def _geared(
@@ -257,7 +262,7 @@ def _geared(
             if joint.name != coupling.name or joint.mimic is None:
                 return joint
             mimic = joint.mimic
-            scaled = Mimic(mimic.joint, -div(leader, own), div(mimic.offset, own))
+            scaled = Mimic(mimic.joint, held(-div(leader, own)), held(div(mimic.offset, own)))
             return replace(joint, mimic=scaled)
 
         return replace(description, joints=tuple(map(geared, description.joints)))
@@ -278,12 +283,14 @@ def _element(
             behind = [k for name, k in terms if name not in ahead]
             alike = all(k is behind[0] or (is_number(k) and k == behind[0]) for k in behind)
             if alike and all(is_one(k) for name, k in terms if name in ahead):
-                return replace(element, ratio=-behind[0])
+                return replace(element, ratio=held(-behind[0]))
         case PolynomialCoupling() if element.curved:
-            return replace(element, coefficients=tuple(c for _, c in terms))
+            return replace(element, coefficients=tuple(held(c) for _, c in terms))
         case PolynomialCoupling() if is_one(terms[0][1]):
-            return replace(element, coefficients=(element.offset, -terms[1][1]))
-    return JointCoupling(element.name, terms, element.offset, element.source)
+            return replace(element, coefficients=(element.offset, held(-terms[1][1])))
+    return JointCoupling(
+        element.name, tuple((n, held(c)) for n, c in terms), element.offset, element.source
+    )
 
 
 def joints_above(model: Model, link: str) -> list[str]:

@@ -45,7 +45,7 @@ from robomodel.mechanism.tree_constraints import (
 from robomodel.model.actuators import with_couplings
 from robomodel.model.elements import Body, Cluster, Coupling, Frame, Joint, Node, Structure
 from robomodel.model.options import labels
-from robomodel.scalars import Scalar, as_number, is_number, is_zero
+from robomodel.scalars import Scalar, as_number, held, is_number, is_zero
 from robomodel.spatial import (
     NO_INERTIA,
     UNIT,
@@ -141,7 +141,7 @@ class Numbers:
                     if len(fewer) < len(rotations):
                         joint, rotations = Revolute(model.k, angle), fewer
                 if (offset := self.offsets.get(element.name)) is not None:
-                    joint = Revolute(model.k, getattr(joint, "offset", 0.0) + offset)
+                    joint = Revolute(model.k, held(getattr(joint, "offset", 0.0) + offset))
             result.append((joint, rotations))
         return result
 
@@ -172,7 +172,7 @@ class Numbers:
             merged: dict[int, Scalar] = {}
             for body, coefficient in constraint.terms:
                 merged[local[body]] = merged.get(local[body], 0.0) + coefficient
-            terms = tuple((at, k) for at, k in merged.items() if not is_zero(k))
+            terms = tuple((at, held(k)) for at, k in merged.items() if not is_zero(k))
             if not terms:
                 raise DescriptionError(
                     "its terms cancel, so it relates nothing; remove it", constraint.source

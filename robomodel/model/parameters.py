@@ -35,7 +35,7 @@ from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import Frame, Node, Units, units_of
 from robomodel.model.geometry_parameters import SPRINGS, Number, described, numbers_by_name
 from robomodel.model.numbers import with_numbers
-from robomodel.scalars import Scalar, is_number, unstack
+from robomodel.scalars import Scalar, held, is_number, unstack, value_of
 from robomodel.spatial import RigidInertia, symmetric
 from robomodel.tolerances import CLOSED, NOTHING, SAME
 
@@ -188,7 +188,11 @@ def _ten(node: Node, link: Frame) -> tuple[float, ...]:
 def inertial_parameters(inertia: RigidInertia) -> tuple[float, ...]:
     """The ten parameters of an inertia, in its axes."""
     rows = inertia.inertia
-    return (float(inertia.mass), *map(float, inertia.h), *(float(rows[i][j]) for i, j in ENTRIES))
+    return (
+        value_of(inertia.mass),
+        *map(value_of, inertia.h),
+        *(value_of(rows[i][j]) for i, j in ENTRIES),
+    )
 
 
 def pseudo_inertia(values: Sequence[float]) -> Array:
@@ -292,9 +296,9 @@ def parameterized(model: Model, values: Mapping[str, Scalar]) -> Model:
     joints = tuple(
         replace(
             joint,
-            armature=values.get(f"{joint.name}.armature", joint.armature),
-            damping=values.get(f"{joint.name}.damping", joint.damping),
-            friction=values.get(f"{joint.name}.friction", joint.friction),
+            armature=held(values.get(f"{joint.name}.armature", joint.armature)),
+            damping=held(values.get(f"{joint.name}.damping", joint.damping)),
+            friction=held(values.get(f"{joint.name}.friction", joint.friction)),
         )
         for joint in description.joints
     )
@@ -371,7 +375,9 @@ def closed_anew(model: Model, before: Model) -> Model:
     clusters = list(model.clusters)
     for cluster, old in zip(model.clusters, before.clusters, strict=True):
         rows = eliminated(cluster.geometry, cluster.pivots).pivots.values()
-        if not all(math.isfinite(x) for row, offset in rows for x in (*row.values(), offset)):
+        if not all(
+            math.isfinite(value_of(x)) for row, offset in rows for x in (*row.values(), offset)
+        ):
             names = [each.name for each in cluster.geometry.linear]
             sources = {each.name: each.source for each in model.description.couplings}
             raise DescriptionError(

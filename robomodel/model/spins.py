@@ -35,6 +35,7 @@ from robomodel.model.actuators import Actuator
 from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import Cluster, velocity_units
 from robomodel.model.model import Model
+from robomodel.scalars import value_of
 from robomodel.tolerances import CLOSED, MOVES, WRITTEN
 
 OTHERS = 3  # configurations at which a line must be the same
@@ -387,4 +388,5 @@ def _weighs(model: Model, body: int, share: float = DUMMY) -> bool:
     """True if a body has inertia; exporters' dummies of 1e-9 kg between hinges have none."""
     inertia = model.nodes[body].inertia
     least = share * model.mass
-    return bool(inertia.mass > least) or bool(np.max(np.abs(inertia.inertia)) > least)
+    moments = [abs(value_of(x)) for row in inertia.inertia for x in row]
+    return value_of(inertia.mass) > least or max(moments) > least

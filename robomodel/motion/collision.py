@@ -29,7 +29,7 @@ from robomodel.mechanism.graph import WORLD
 from robomodel.mechanism.joints import Floating
 from robomodel.model.model import Model
 from robomodel.motion.ground import RIM, Contact, check_coefficients
-from robomodel.scalars import Scalar, div, maximum, minimum, select, sqrt
+from robomodel.scalars import Scalar, div, maximum, minimum, select, sqrt, value_of
 from robomodel.spatial import Mat, Vec, apply, cross, inner, minus, plus, scale
 
 if TYPE_CHECKING:
@@ -384,9 +384,9 @@ def shape_contacts(a: Convex, b: Convex, margin: float) -> Manifold:
         here = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)), (0.0, 0.0, 0.0)
         pairs = round_contacts(a.round, b.round, here, here)
         return [
-            (gap, np.array(normal), np.array(point), n)
+            (value_of(gap), np.array(normal), np.array(point), n)
             for n, (gap, normal, point) in enumerate(pairs)
-            if gap <= margin
+            if value_of(gap) <= margin
         ]
     gap, normal, (one, other) = _separation(a, b)
     if gap > margin:

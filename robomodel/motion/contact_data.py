@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -46,7 +46,7 @@ from robomodel.motion.schemes import time_step
 from robomodel.motion.steps import FixedStep
 from robomodel.motion.tangent import linkages
 from robomodel.motion.time_stepping import Assembly, Landing, Middle, assemble
-from robomodel.scalars import Scalar, Vector
+from robomodel.scalars import Scalar, Vector, value_of
 from robomodel.spatial import UNIT_WRENCHES, ZERO, Motion, Transform, Vec, Wrench, matmul, plus
 from robomodel.spatial import apply as rotated
 from robomodel.tolerances import WRITTEN
@@ -479,7 +479,7 @@ class DataStep:
         world = np.array(terms.in_world(memory.impulses[:k]), float).reshape(-1, 3)
         after = np.array(terms.after(outcome.impulses))
         far = {
-            number: np.array(gap.rows) @ after - np.add(gap.leaving, gap.surface)
+            number: _numbers(gap.rows) @ after - _numbers(gap.leaving) - _numbers(gap.surface)
             for number, gap in self.far.items()
         }
         return Taken(np.array(result, float), self.contacts or [], self.near, world, along, far)
@@ -491,8 +491,9 @@ class DataStep:
         self.near, self.far, gaps = [], {}, []
         for number, touch in self._touches(middle):
             gap = gap_rows(middle.bodies, touch, middle.h)
-            closes = gap.gap + middle.h * float(np.dot(gap.rows[2], free) - gap.leaving[2])
-            if closes < TAKES_PART and np.any(gap.rows):
+            ahead = _numbers(gap.rows[2]) @ free - value_of(gap.leaving[2])
+            closes = value_of(gap.gap + middle.h * ahead)
+            if closes < TAKES_PART and np.any(_numbers(gap.rows)):
                 self.near.append(number)
                 gaps.append(gap)
             else:
@@ -558,6 +559,10 @@ class DataStep:
         """The end of a displacement."""
         there = self.programs.moved(self.state, middle, travel)
         return replace(there, planes=self.planes, numbers=self.near)
+
+
+def _numbers(scalars: Any) -> Array:
+    return np.array(scalars, dtype=float)
 
 
 def _vec(numbers: ArrayLike) -> Vec:

@@ -180,7 +180,8 @@ def _compliance(
     resolved = RESOLVED - stretch * inverse
     slope = 0.25 * stretch
     rest = 0.5 * push * (gap + minimum(gap, 0.0)) + slope * closing
-    late, late_rest, rebound = stretch, push * gap, 1.0
+    late, late_rest = stretch, push * gap
+    rebound: Scalar = 1.0
     if law.damping:
         drag, away = h * law.damping, law.damping * open_
         r = drag * inverse

@@ -100,7 +100,8 @@ def at_middle(
     mass = [list(row) for row in crba(here, q)]
     acting = tangent.tangent_forces(model, state, inputs.tau)
     acting = subtracted(acting, _bias(plant, state, expected, inputs.wrenches))
-    momentum, a, rest = [dot(row, z) for row in mass], list(z), [0.0] * nv
+    momentum, a = [dot(row, z) for row in mass], list(z)
+    rest: list[Scalar] = [0.0] * nv
     leaving: list[Scalar] = []
     factors = None
     linked = linkages(model)

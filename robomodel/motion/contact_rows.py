@@ -24,7 +24,7 @@ from robomodel.model.model import Model
 from robomodel.motion.collision import Proximity, RoundPair, round_contacts
 from robomodel.motion.ground import ContactLaw, Ground, GroundPoint, Pair
 from robomodel.motion.limits import Acting
-from robomodel.scalars import Scalar, Vector, advanced, dot
+from robomodel.scalars import Scalar, Vector, advanced, dot, held
 from robomodel.spatial import ZERO, Mat, Vec, Wrench, apply, inner, minus, scale, transpose
 
 Pose: TypeAlias = tuple[Mat, Vec]
@@ -266,9 +266,9 @@ def gaps_of_points(
 
 def _plane(setting: Setting, planes: Vector, n: int, origin: Vec) -> tuple[Vec, Scalar]:
     """The normal of the plane that a point touches, and the height of a place above it."""
-    plane: Vector = (0.0, 0.0, 1.0, setting.height)
-    if setting.height is None:
-        plane = planes[PLANE * n : PLANE * n + PLANE]
+    plane: Vector = planes[PLANE * n : PLANE * n + PLANE]
+    if setting.height is not None:
+        plane = (0.0, 0.0, 1.0, setting.height)
     normal = plane[0], plane[1], plane[2]
     return normal, inner(normal, origin) - plane[3]
 
@@ -282,7 +282,8 @@ def gap_rows(bodies: Bodies, touch: Touch, h: Scalar) -> GapRows:
     rows: list[list[Scalar]] = [[0.0] * model.nv for _ in axes]
     slow: list[Scalar] = [0.0] * len(axes)
     for side, sign in zip(touch.sides, (1.0, -1.0), strict=False):
-        place = frames.place(model, side)
+        link, (x, y, z) = side
+        place = frames.place(model, (link, (held(x), held(y), held(z))))
         turn = transpose(bodies.pose(place)[0])
         for n, axis in enumerate(axes):
             along = apply(turn, axis)

@@ -43,6 +43,7 @@ from robomodel.scalars import (
     select,
     sqrt,
     subtracted,
+    value_of,
 )
 
 RK4_REACH = 2.0
@@ -254,7 +255,7 @@ def rates(model: Model, q: Array) -> tuple[float, float]:
     drag, pull = np.zeros_like(mass), np.zeros_like(mass)
     for element in elements(Configuration(model, at)):
         row = np.zeros(model.nv)
-        row[list(element.row)] = [float(x) for x in element.row.values()]
+        row[list(element.row)] = [value_of(x) for x in element.row.values()]
         drag += element.damping * np.outer(row, row)
         pull += element.stiffness * np.outer(row, row)
     with np.errstate(all="ignore"):

@@ -70,6 +70,7 @@ from robomodel.scalars import (
     subtracted,
     transposed,
     unstack,
+    value_of,
 )
 from robomodel.spatial import Rotation, Vec, from_quaternion, inner
 from robomodel.tolerances import ROUNDING, TINY
@@ -612,7 +613,7 @@ def closed_by_least_squares(model: Model, q: Array, tolerance: float) -> Array:
     """
     q = q.copy()
     for cluster in model.clusters:
-        q[cluster.q] = normalized(model, cluster, q[cluster.q].tolist())
+        q[cluster.q] = [value_of(x) for x in normalized(model, cluster, q[cluster.q].tolist())]
         if cluster.implicit:
             closed, gap = newton.close(
                 cluster.geometry, q[cluster.q], rows=cluster.closing_rows, iterations=8, rank=1e-3

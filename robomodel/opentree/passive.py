@@ -21,6 +21,7 @@ from robomodel.dynamics.recursions.passive import Element, elements
 from robomodel.errors import Source, warn_at
 from robomodel.mechanism.graph import WORLD, path
 from robomodel.model.model import Model
+from robomodel.scalars import value_of
 from robomodel.tolerances import NOTHING
 
 
@@ -36,7 +37,7 @@ def with_reflected(model: Model, opened: Description) -> Description:
     neutral = [float(x) for x in model.neutral()]
     spanning = model.spanning_positions(neutral)
     positions = {
-        model.joints[body].name: float(spanning[model.nodes[body].q])
+        model.joints[body].name: value_of(spanning[model.nodes[body].q])
         for body in moving
         if model.joints[body].type in ONE_DOF
     }
@@ -54,7 +55,7 @@ def with_reflected(model: Model, opened: Description) -> Description:
         if element.name in springs or (element.name in names and element.name not in kinds):
             continue
         row = np.zeros(model.nv)
-        row[list(element.row)] = [float(x) for x in element.row.values()]
+        row[list(element.row)] = [value_of(x) for x in element.row.values()]
         terms = rates_of(row @ independent_rates, names)
         if not terms:
             continue
@@ -120,7 +121,7 @@ def _folded(joint: Joint, element: Element, at: float, ratio: float) -> Joint:
     stiffness = joint.stiffness + element_stiffness
     reference, play = joint.reference, joint.deadband
     if element_stiffness:
-        element_reference = at - (float(element.x) - element.reference) / ratio
+        element_reference = at - (value_of(element.x) - element.reference) / ratio
         moment = joint.stiffness * joint.reference + element_stiffness * element_reference
         reference = moment / stiffness
         play = 0.0 if joint.stiffness else element.deadband / abs(ratio)
@@ -145,7 +146,7 @@ def _linear(
     reference = 0.0
     if element.stiffness:
         at_neutral = sum(ratio * positions[joint] for joint, ratio in terms.items())
-        reference = at_neutral - (float(element.x) - element.reference)
+        reference = at_neutral - (value_of(element.x) - element.reference)
     return JointSpring(
         name, tuple(terms.items()), element.stiffness, reference, element.damping,
         element.friction, source=source,

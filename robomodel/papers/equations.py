@@ -25,6 +25,7 @@ from robomodel.instants.equations import equations, pieces
 from robomodel.instants.sensors import wrench_at
 from robomodel.model.arguments import as_array
 from robomodel.model.model import Model
+from robomodel.scalars import value_of
 from robomodel.spatial import ZERO, Motion, Wrench, cross
 
 __all__ = ["DynamicSystem", "elementwise_operations", "forward_dynamics", "inverse_dynamics"]
@@ -214,7 +215,8 @@ class _Equations:
             rows[factor.name] = range(first, first + factor.rows)
             first += factor.rows
         full, b = np.zeros((system.unknowns, system.unknowns)), np.zeros(system.unknowns)
-        full[:first], b[:first] = matrix, constant
+        full[:first] = [[value_of(x) for x in row] for row in matrix]
+        b[:first] = [value_of(x) for x in constant]
         for name, value in measured.items():  # (8), (15)
             rows[name] = range(first, first + len(value))
             full[np.ix_(rows[name], system.columns[name])] = np.eye(len(value))

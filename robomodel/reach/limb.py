@@ -29,7 +29,7 @@ from robomodel.model.model import Model
 from robomodel.model.parameters import inertial_parameters, pseudo_inertia
 from robomodel.model.spins import find_spins, locked
 from robomodel.reach.curves import ClusterMotion
-from robomodel.scalars import stack, unstack
+from robomodel.scalars import stack, unstack, value_of
 from robomodel.tolerances import CLOSED, MOVES, NOTHING, SINGULAR, TINY, WITHIN
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ class Choice:
     def start(self) -> Array:
         """Its spanning positions at neutral."""
         neutral = self.model.spanning_positions(self.model.neutral().tolist())
-        return np.array([float(x) for x in neutral[self.cluster.spanning_q]])
+        return np.array([value_of(x) for x in neutral[self.cluster.spanning_q]])
 
     @cached_property
     def rotors(self) -> Mapping[int, float]:
@@ -334,7 +334,7 @@ def select_in(model: Model, cluster: Cluster, g: Array) -> list[int]:
     if cluster.kind == "joint":
         return list(cluster.bodies)
     leads: dict[int, bool] = dict.fromkeys(cluster.bodies, False)
-    mass = {body: float(model.nodes[body].inertia.mass) for body in cluster.bodies}
+    mass = {body: value_of(model.nodes[body].inertia.mass) for body in cluster.bodies}
     for body in reversed(range(cluster.bodies[0], len(model.nodes))):
         parent = model.nodes[body].parent
         if parent in leads:
@@ -394,7 +394,7 @@ class Displacements:
     @classmethod
     def of(cls, model: Model, cluster: Cluster, start: Array) -> Displacements:
         """The choice in a cluster; ``start`` are its spanning positions at neutral."""
-        spanning = [float(x) for x in model.spanning_positions(model.neutral().tolist())]
+        spanning = [value_of(x) for x in model.spanning_positions(model.neutral().tolist())]
         carried = [_pseudo(model, body) for body in range(len(model.nodes))]
         for body, tools in _payloads(model).items():
             carried[body] = carried[body] + tools
@@ -516,7 +516,7 @@ def _payloads(model: Model) -> Mapping[int, Array]:
             continue
         frame = model.frame(link.name)
         if frame.body != WORLD and model.bodies[frame.body].mass > 0.0:
-            place = np.array([*map(float, frame.pose.offset), 1.0])
+            place = np.array([*map(value_of, frame.pose.offset), 1.0])
             more = PAYLOAD * model.mass * np.outer(place, place)
             result[frame.body] = result.get(frame.body, np.zeros((4, 4))) + more
     return result

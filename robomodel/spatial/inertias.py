@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from robomodel.scalars import Scalar
+from robomodel.scalars import Scalar, value_of
 from robomodel.spatial.transforms import Motion, Transform, Wrench
 from robomodel.spatial.vectors import (
     ZERO,
@@ -78,8 +78,9 @@ class RigidInertia:
 
         def diagonal(r: int) -> Scalar:
             moment = half_trace - i[r][r]
-            rounding = type(moment) is float and abs(moment) <= ROUNDING * abs(half_trace)
-            return 0.0 if rounding else moment
+            if type(moment) is float and abs(moment) <= ROUNDING * abs(value_of(half_trace)):
+                return 0.0
+            return moment
 
         return symmetric(
             *(diagonal(r) if r == s else -i[r][s] for r in range(3) for s in range(r, 3))

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Protocol
 
-from robomodel.scalars import Scalar, is_number, sincos
+from robomodel.scalars import Scalar, is_number, sincos, value_of
 from robomodel.spatial.vectors import (
     UNIT,
     Mat,
@@ -179,17 +179,25 @@ def factor(rows: Mat) -> tuple[Rotation, ...]:
         if rows == UNIT:
             return ()
         (a,), (b,), (c,) = sources
-        return (SignedPermutation((a, b, c), (rows[0][a], rows[1][b], rows[2][c])),)
+        return (
+            SignedPermutation(
+                (a, b, c), (value_of(rows[0][a]), value_of(rows[1][b]), value_of(rows[2][c]))
+            ),
+        )
     for k in range(3):
         i, j = following(k)
         alone = k not in sources[i] + sources[j] and sources[k] == [k]
-        if alone and numbers[k][k] and rows[k][k] > 0.0:
+        if alone and numbers[k][k] and value_of(rows[k][k]) > 0.0:
             return (AxisRotation(k, rows[i][i], rows[j][i]),)
     if not all(map(all, numbers)):
         return (MatrixRotation(rows),)
-    pitch = math.atan2(-rows[2][0], math.hypot(rows[0][0], rows[1][0]))
-    yaw = math.atan2(rows[1][0], rows[0][0])
+    pitch = math.atan2(
+        value_of(-rows[2][0]), math.hypot(value_of(rows[0][0]), value_of(rows[1][0]))
+    )
+    yaw = math.atan2(value_of(rows[1][0]), value_of(rows[0][0]))
     # from the matrix with yaw undone, which stays accurate where cos(pitch) is small
     sy, cy = math.sin(yaw), math.cos(yaw)
-    roll = math.atan2(sy * rows[0][2] - cy * rows[1][2], cy * rows[1][1] - sy * rows[0][1])
+    roll = math.atan2(
+        value_of(sy * rows[0][2] - cy * rows[1][2]), value_of(cy * rows[1][1] - sy * rows[0][1])
+    )
     return tuple(about_axis(k, angle) for k, angle in enumerate((roll, pitch, yaw)) if angle)

@@ -42,7 +42,7 @@ from robomodel.parsers.shared.rotors import with_rotor_words
 from robomodel.parsers.shared.springs import add_spring
 from robomodel.parsers.urdf.joints import add_coupling, add_loop
 from robomodel.parsers.xml import Element
-from robomodel.scalars import Scalar, Vector, div, select
+from robomodel.scalars import Scalar, Vector, div, select, value_of
 from robomodel.spatial import matmul, transpose
 from robomodel.spatial.logarithms import log3, quaternion, turned
 
@@ -100,7 +100,7 @@ class _Numbers:
                 (joint,) = (x for x in self.model.description.joints if x.name == owner)
                 turn = [self[f"{owner}.{axis}"] for axis in TURNS]
                 held = quaternion(joint.origin.rotation)
-                size = sum(float(x) ** 2 for x in held) ** 0.5
+                size = sum(value_of(x) ** 2 for x in held) ** 0.5
                 return [*self._vector(owner), *turned([x / size for x in held], turn)]
             case "vector":
                 return self._vector(owner)
@@ -276,7 +276,9 @@ class _Writing:
             slots = {}
             for name, k in coefficients:
                 full = f"{coupling.name}.{name}"
-                slots[name] = self._slots("number", full) if full in varying else number(float(k))
+                slots[name] = (
+                    self._slots("number", full) if full in varying else number(value_of(k))
+                )
             if coupling.coefficients:
                 add_coupling(self.root, element)
                 self.root[-1][0].set("coefficients", " ".join(slots.values()))
@@ -337,9 +339,9 @@ def differences(model: Model, other: Model) -> dict[str, float]:
     }
     for one, two in zip(model.description.joints, other.description.joints, strict=True):
         turn = log3(matmul(transpose(one.origin.rotation), two.origin.rotation))
-        if max(map(abs, turn)) > 1e-12:
+        if max(abs(value_of(x)) for x in turn) > 1e-12:
             names = (f"{one.name}.{axis}" for axis in TURNS)
-            result |= {name: float(x) for name, x in zip(names, turn, strict=True) if x}
+            result |= {name: value_of(x) for name, x in zip(names, turn, strict=True) if x}
     again = closed_anew(parameterized(model, result), model)
     q = [again.random_configuration(seed, base_pose="random") for seed in range(2)]
     for compute in (crba, gravity_force):

@@ -50,7 +50,7 @@ from robomodel.reports.actuation.document import CUT_OFF
 from robomodel.reports.actuation.study import FourBar, four_bars
 from robomodel.reports.document import count, framed
 from robomodel.reports.plots import COLOURS
-from robomodel.scalars import Scalar, Vector, div, sqrt
+from robomodel.scalars import Scalar, Vector, div, sqrt, value_of
 from robomodel.spatial import Vec, apply, cross, inner, minus, plus
 from robomodel.views.extension import differences, extension
 from robomodel.views.solids import (
@@ -552,7 +552,7 @@ def _motors(model: Model) -> list[dict[str, float]]:
     """Effort at rest and greatest speed of each actuator, if all have both."""
     motors = [
         {
-            "effort": float(driving(each, 0.0)),
+            "effort": value_of(driving(each, 0.0)),
             "velocity": min(each.velocity_limit, each.no_load_speed or math.inf),
         }
         for each in model.actuators

@@ -169,7 +169,8 @@ class Readings:
         """
         matrix = maps.actuator_map(model, q)
         parts = [g for g in groups(model, matrix) if n == 0 or not g.affine]
-        closing, along = INDEPENDENT.steps(model, q, n), [0.0] * model.n_joint_velocities
+        closing = INDEPENDENT.steps(model, q, n)
+        along: list[Scalar] = [0.0] * model.n_joint_velocities
         for index, step in closing.items():
             along[model.clusters[index].spanning_v] = step.joints
         left = [

@@ -28,6 +28,7 @@ from robomodel.scalars import (
     minimum,
     select,
     solve,
+    value_of,
 )
 from robomodel.tolerances import NOTHING, RANK, SAME, SINGULAR, TINY
 
@@ -145,7 +146,7 @@ def bounds(model: Model, rates: Array | None) -> tuple[Array, Array]:
     is zero beyond. Without one it is zero beyond the velocity limit. Braking force is not reduced.
     """
     if rates is None:
-        most = np.array([float(driving(each, 0.0)) for each in model.actuators])
+        most = np.array([value_of(driving(each, 0.0)) for each in model.actuators])
         return -most, most
     shape = (*rates.shape[:-1], len(model.actuators))
     lower, upper = np.empty(shape), np.empty(shape)

@@ -35,7 +35,7 @@ from robomodel.kernels import Iteration
 from robomodel.kernels.cache import digest
 from robomodel.kernels.function import TracedFunction
 from robomodel.model.derived import sources
-from robomodel.scalars import Scalar, Vector
+from robomodel.scalars import Scalar, Vector, array_of
 from robomodel.tolerances import NOTHING
 
 LANES = (1, 2, 4, 6, 8, 12, 16)  # compiled numbers of contacts, and of other rows
@@ -126,7 +126,7 @@ class ArrayProblem(ContactProblem):
     def shifted(self, y: Array) -> Array:
         """y + Γ(y)."""
         result, k = y.copy(), 3 * self.rows.contacts
-        result[2:k:3] += self.friction * length(y[0:k:3], y[1:k:3])
+        result[2:k:3] += self.friction * array_of(length(y[0:k:3], y[1:k:3]))
         return result
 
     def projected(self, x: Array) -> Array:
@@ -135,12 +135,12 @@ class ArrayProblem(ContactProblem):
         contacts, stops, boxes = self.parts(x)
         for each in contacts:
             for r, component in enumerate(cone(list(each), self.friction)):
-                result[r:first:3] = component
+                result[r:first:3] = array_of(component)
         free = first + self.rows.stops
         for each in stops:
-            result[first:free] = half_line(each)[0]
+            result[first:free] = array_of(half_line(each)[0])
         for each in boxes:
-            result[free:] = interval(each, self.bounds)[0]
+            result[free:] = array_of(interval(each, self.bounds)[0])
         return result
 
     def without_gain(self, work: Array, x: Array, x0: Array) -> Array:
@@ -161,14 +161,14 @@ class ArrayProblem(ContactProblem):
         for point, rows in contacts:
             blocks = np.zeros((k, 3, 3))
             for r, row in enumerate(rows):
-                p[r:first:3] = point[r]
+                p[r:first:3] = array_of(point[r])
                 for c, value in row.items():
-                    blocks[:, r, c] = value
+                    blocks[:, r, c] = array_of(value)
             each = np.arange(first).reshape(k, 3)
             slope[each[:, :, None], each[:, None, :]] = blocks
-        for point, inside in single:
-            at = np.arange(first, first + len(point))
-            p[at], slope[at, at], first = point, inside, first + len(point)
+        for each, inside in ((array_of(x), array_of(y)) for x, y in single):
+            at = np.arange(first, first + len(each))
+            p[at], slope[at, at], first = each, inside, first + len(each)
         return x - p, slope
 
 

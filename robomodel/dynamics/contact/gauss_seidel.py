@@ -286,9 +286,9 @@ class Sweeps(ContactProblem):
         for i, (point, rows) in enumerate(contacts):
             points += point
             slope += [{3 * i + c: value for c, value in row.items()} for row in rows]
-        for point, inside in single:
+        for component, inside in single:
             slope.append({len(points): inside})
-            points.append(point)
+            points.append(component)
         return subtracted(x, points), slope
 
     def error(self, x: Vector) -> Scalar:

@@ -36,7 +36,7 @@ from robomodel.kernels.function import TracedFunction
 from robomodel.kernels.trace import Traced
 from robomodel.model.arguments import as_numbers
 from robomodel.model.model import Model
-from robomodel.scalars import Scalar, Vector, dot, subtracted, transposed
+from robomodel.scalars import Scalar, Vector, dot, subtracted, transposed, value_of
 from robomodel.tolerances import NOTHING, RANK, ROUNDING, SAME, SINGULAR
 
 ENUMERATED = 10  # most sliding contacts of which all 2^n sets are tried
@@ -327,7 +327,9 @@ def rebound(
     normals = normals.reshape(k, 3)
     turn = np.zeros((3 * k, 3 * k))
     for i in range(k):
-        turn[3 * i : 3 * i + 3, 3 * i : 3 * i + 3] = basis(tuple(normals[i]))
+        turn[3 * i : 3 * i + 3, 3 * i : 3 * i + 3] = [
+            [value_of(x) for x in axis] for axis in basis(tuple(normals[i].tolist()))
+        ]
     if not np.all(np.isfinite(inverse)):
         return np.full_like(v, np.nan), np.full((k, 3), np.nan), 0.0
     plain = turn @ rates

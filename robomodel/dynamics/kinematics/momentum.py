@@ -29,10 +29,10 @@ T = TypeVar("T")
 def _first_moment(state: Configuration) -> Vec:
     """Σ mass · position of the centres of mass, in world axes."""
 
-    def carry(x: Transform, part: tuple[Vec, float]) -> tuple[Vec, float]:
+    def carry(x: Transform, part: tuple[Vec, Scalar]) -> tuple[Vec, Scalar]:
         return plus(x.rotate(part[0]), scale(part[1], x.offset)), part[1]
 
-    def join(a: tuple[Vec, float], b: tuple[Vec, float]) -> tuple[Vec, float]:
+    def join(a: tuple[Vec, Scalar], b: tuple[Vec, Scalar]) -> tuple[Vec, Scalar]:
         return plus(a[0], b[0]), a[1] + b[1]
 
     parts = [(inertia.h, inertia.mass) for inertia in state.inertia]

@@ -11,7 +11,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import TypeAlias
 
-from robomodel.kernels.trace import Operand, Traced
+from robomodel.kernels.trace import Traced, handles
 from robomodel.mechanism.graph import WORLD
 from robomodel.mechanism.joints import JointModel, relative_motion
 from robomodel.model.elements import Cluster, joint_slices
@@ -256,7 +256,7 @@ class State(Configuration):
 # How positions change along each independent velocity: direction j is the motion along
 # ``integrate(q, ε e_j)``, in which loops stay closed and quaternions of unit length.
 
-Direction: TypeAlias = dict[Traced, Operand]
+Direction: TypeAlias = dict[Traced, Scalar]
 
 
 def position_directions(model: Model, q: Sequence[Traced]) -> list[Direction]:
@@ -294,5 +294,5 @@ def _position_rates(joint: JointModel, q: Sequence[Traced], rates: Vector) -> Di
         x, y, z, w = q[-4:]
         omega: Vec = (rates[0], rates[1], rates[2])
         for row in from_quaternion(x, y, z, w).rows:
-            changes |= dict(zip(row, cross(row, omega), strict=True))
+            changes |= dict(zip(handles(row), cross(row, omega), strict=True))
     return changes

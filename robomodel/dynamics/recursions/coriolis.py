@@ -133,7 +133,7 @@ def rows_rates(state: State, q: Sequence[Traced]) -> Matrix:
         change: list[Scalar] = [0.0] * (len(rows) * cluster.nv)
         if cluster.varies:
             along = moving(state.model, cluster, q, state.velocities)
-            (change,) = differentiate(q[0].trace, [x for row in rows for x in row], [along])
+            change = [*differentiate(q[0].trace, [x for row in rows for x in row], [along])[0]]
         rates += [change[i * cluster.nv : (i + 1) * cluster.nv] for i in range(len(rows))]
     return rates
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from robomodel.dynamics.kinematics.state import Configuration, position_directions
 from robomodel.dynamics.recursions.hybrid import prescribed
 from robomodel.kernels.differentiate import differentiate
-from robomodel.kernels.trace import Traced
+from robomodel.kernels.trace import Traced, handles
 from robomodel.mechanism.constraints import BodyAnchor
 from robomodel.mechanism.graph import common_ancestor, path
 from robomodel.mechanism.joints import Spherical
@@ -192,7 +192,7 @@ def hybrid_passive(m: Model, x: Arguments, known: Sequence[str], run: Inner) -> 
 def rnea_derivatives_passive(m: Model, x: Arguments, _: object, run: Inner) -> Sequence[Scalar]:
     """∂tau less the derivatives of passive forces."""
     out = run(x)
-    matrices = passive_derivatives(m, x["q"], x["v"])
+    matrices = passive_derivatives(m, handles(x["q"]), handles(x["v"]))
     changes = [x for matrix in matrices for row in matrix for x in row]
     count = len(changes)
     return [*subtracted(out[:count], changes), *out[count:]]
@@ -201,11 +201,12 @@ def rnea_derivatives_passive(m: Model, x: Arguments, _: object, run: Inner) -> S
 def aba_derivatives_passive(m: Model, x: Arguments, _: object, run: Inner) -> Sequence[Scalar]:
     """∂a = M⁻¹ (∂passive - ∂ID), at the a of tau + p."""
     out, n = aba_passive(m, x, _, run), m.nv
+    matrices = passive_derivatives(m, handles(x["q"]), handles(x["v"]))
     blocks = [out[i * n * n : (i + 1) * n * n] for i in range(3)]
     inverse = [blocks[2][i * n : (i + 1) * n] for i in range(n)]
     dq, dv = (
         added(block, [dot(row, c) for row in inverse for c in zip(*changes, strict=True)])
-        for block, changes in zip(blocks[:2], passive_derivatives(m, x["q"], x["v"]), strict=True)
+        for block, changes in zip(blocks[:2], matrices, strict=True)
     )
     return [*dq, *dv, *blocks[2]]
 

@@ -16,7 +16,7 @@ models are traced to see which takes fewer operations.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -29,7 +29,7 @@ from robomodel.mechanism.graph import WORLD
 from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import Node
 from robomodel.model.model import Model
-from robomodel.scalars import Scalar, is_number
+from robomodel.scalars import Scalar, is_number, value_of
 from robomodel.spatial import RigidInertia, Vec
 from robomodel.spatial.vectors import as_matrix
 from robomodel.tolerances import ROUNDING
@@ -127,8 +127,9 @@ def _passed(node: Node, *, spread: bool) -> RigidInertia:
     inertia, motions = node.inertia, [motion.entries() for motion in node.joint.subspace]
     axes = [k for k in range(3) if any(motion[k] for motion in motions)]
     slides = any(x for motion in motions for x in motion[3:])
-    mass, h = (0.0, [0.0] * 3) if slides else (inertia.mass, [0.0] * 3)
-    moments = [[0.0] * 3 for _ in range(3)]
+    mass: Scalar = 0.0 if slides else inertia.mass
+    h: list[Scalar] = [0.0] * 3
+    moments: list[list[Scalar]] = [[0.0] * 3 for _ in range(3)]
     if not axes:
         return RigidInertia(mass, _vec(h), inertia.inertia)
     if len(axes) == 1:
@@ -144,8 +145,9 @@ def _passed(node: Node, *, spread: bool) -> RigidInertia:
 def _remaining(inertia: RigidInertia, passed: RigidInertia) -> RigidInertia:
     """An inertia less the part that is passed on; differences that are rounding are zero."""
 
-    def less(x: float, y: float) -> float:
-        return 0.0 if abs(x - y) <= ROUNDING * max(abs(x), abs(y)) else x - y
+    def less(x: Scalar, y: Scalar) -> Scalar:
+        size = max(abs(value_of(x)), abs(value_of(y)))
+        return 0.0 if abs(value_of(x - y)) <= ROUNDING * size else x - y
 
     rows = [
         [less(x, y) for x, y in zip(row, passed_row, strict=True)]
@@ -155,5 +157,5 @@ def _remaining(inertia: RigidInertia, passed: RigidInertia) -> RigidInertia:
     return RigidInertia(less(inertia.mass, passed.mass), _vec(h), as_matrix(rows))
 
 
-def _vec(x: list[float]) -> Vec:
+def _vec(x: Sequence[Scalar]) -> Vec:
     return x[0], x[1], x[2]

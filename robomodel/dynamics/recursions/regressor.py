@@ -155,11 +155,11 @@ def momentum_regressor(
     state = _turned(model, q, v)
     rates = rows_rates(state, q)
     momentum, remainder = _zeros(model), _zeros(model)
-    down = [ZERO] * len(model.nodes)
+    down: list[Vec] = [ZERO] * len(model.nodes)
     motions = [state.subspace(body) for body in range(len(model.nodes))]
     moved = [changes(state, rates, body, motions[body]) for body in range(len(model.nodes))]
     for first, node in enumerate(model.nodes):
-        above = model.gravity if node.parent == WORLD else down[node.parent]
+        above: Vec = model.gravity if node.parent == WORLD else down[node.parent]
         down[first] = state.transforms[first].unrotate(above)
         twist = state.twists[first]
         columns = _in_link(state, first, ZERO, twist.angular, twist.linear)

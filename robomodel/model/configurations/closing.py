@@ -182,8 +182,10 @@ def newton(
             start, q[cluster.q] = q[cluster.q], stepped(model, cluster, q[cluster.q], step.joints)
             for link in cluster.geometry.looped if step.short and cluster.implicit else ():
                 x = q[cluster.q][link.q]
+                before = start[link.q]
                 if isinstance(link.joint, Revolute) and isinstance(x, Traced):
-                    x.trace.turn(x, start[link.q], step.joints[link.v])
+                    assert isinstance(before, Traced)
+                    x.trace.turn(x, before, step.joints[link.v])
     return q, taken
 
 

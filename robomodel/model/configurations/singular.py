@@ -17,7 +17,7 @@ import numpy as np
 from robomodel.arrays import Array
 from robomodel.mechanism.constraints import LoopConstraint
 from robomodel.model.violations import NEAR, Singularity
-from robomodel.scalars import unstack
+from robomodel.scalars import array_of, unstack
 from robomodel.tolerances import NOTHING, TINY
 
 if TYPE_CHECKING:
@@ -35,7 +35,9 @@ def singularities(model: Model, q: Array, below: float = NEAR) -> Iterator[Singu
         at = q[..., cluster.q].reshape(-1, cluster.q.stop - cluster.q.start)
         at = at[np.all(np.isfinite(at), axis=-1)]
         with np.errstate(all="ignore"):
-            sines = np.sqrt(np.broadcast_to(constraint.regularity(unstack(at)), at.shape[:1]))
+            sines = np.sqrt(
+                np.broadcast_to(array_of(constraint.regularity(unstack(at))), at.shape[:1])
+            )
         bad = ~(sines > below)
         if np.any(bad):
             worst = int(np.argmin(np.where(np.isnan(sines), 0.0, sines)))

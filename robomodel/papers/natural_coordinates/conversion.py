@@ -29,7 +29,7 @@ from robomodel.papers.natural_coordinates.constraints import (
     Travel,
 )
 from robomodel.papers.natural_coordinates.mechanism import Body, Mechanism, Point
-from robomodel.scalars import stack, unstack
+from robomodel.scalars import Scalar, stack, unstack, value_of
 from robomodel.tolerances import PARALLEL
 
 GROUND = ("world", "world'")  # points fixed at the origin, and one metre along x
@@ -98,8 +98,8 @@ class NaturalRobot:
             everything = range(len(self.model.nodes))
             state = State(self.model, unstack(at), everything, unstack(speed))
             rotations, origins = poses(state, batch)
-            positions: list[Array] = []
-            rates: list[Array] = []
+            positions: list[Scalar] = []
+            rates: list[Scalar] = []
             for body, place in self.points.values():
                 positions += unstack(times(self.axes, origins[body] + rotations[body] @ place))
                 twist = stack(state.twists[body].entries(), batch)
@@ -438,7 +438,8 @@ class _Conversion:
         inertia = self.model.nodes[body].inertia
         axis = self.rotations[body].T @ self.normal
         about = float(axis @ np.array(inertia.inertia) @ axis)
-        return math.sqrt(about / inertia.mass) if inertia.mass > 0 and about > 0 else 1.0
+        mass = value_of(inertia.mass)
+        return math.sqrt(about / mass) if mass > 0 and about > 0 else 1.0
 
     def _shared_points(self, body: int) -> list[tuple[str, Array, Array]]:
         """Pivots of joints and loops on a body: names, positions in the plane and on the body."""
@@ -473,7 +474,7 @@ class _Conversion:
         first, (second, _) = self.model.joints[body].name, self.seconds[body]
         turn, length = self._body_axes(body)
         inertia = node.inertia
-        com = np.zeros(3) if inertia.mass == 0 else np.array(inertia.h) / inertia.mass
+        com = np.zeros(3) if value_of(inertia.mass) == 0.0 else np.array(inertia.h) / inertia.mass
         flat = turn @ self.flat(self.rotations[body] @ com)
         axis = self.rotations[body].T @ self.normal
         about = float(axis @ np.array(inertia.inertia) @ axis) - inertia.mass * float(flat @ flat)
@@ -482,9 +483,9 @@ class _Conversion:
             first,
             second,
             length,
-            float(inertia.mass),
+            value_of(inertia.mass),
             _pair(flat),
-            about,
+            value_of(about),
             {
                 name: _pair(turn @ (place - self.pivots[body]))
                 for name, place, _ in self._shared_points(body)

@@ -33,7 +33,7 @@ from robomodel.estimation.factors import (
 from robomodel.estimation.graph import Graph, NoiseLike
 from robomodel.estimation.spaces import Configurations, Space, Vectors
 from robomodel.kernels.differentiate import differentiate
-from robomodel.kernels.trace import Operand, Traced
+from robomodel.kernels.trace import Traced
 from robomodel.model.arguments import as_array, as_numbers
 from robomodel.model.configurations.closing import loop_gaps
 from robomodel.model.model import Model
@@ -72,8 +72,7 @@ def _rates(
         direction |= moving(tree, cluster, q, along[0])
     for of, rate in pairwise(along):
         direction |= dict(zip(of, rate, strict=True))
-    operands: list[Operand] = list(values)
-    return list(differentiate(q[0].trace, operands, [direction])[0])
+    return list(differentiate(q[0].trace, values, [direction])[0])
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ from robomodel.papers.spatial_operators.algebra import (
     identity,
 )
 from robomodel.papers.spatial_operators.tree import ROOT, Tree
-from robomodel.scalars import Factorization
+from robomodel.scalars import Factorization, array_of
 from robomodel.tolerances import ROUNDING, SAME
 
 REST = np.zeros(())  # no velocity products
@@ -314,7 +314,7 @@ def _riccati(model: SKO) -> Articulated:
             factors = Factorization(
                 [[d[..., i, j, None] for j in range(count)] for i in range(count)]
             )
-        for i, inverse in enumerate(factors.inverse_pivots):
+        for i, inverse in enumerate(map(array_of, factors.inverse_pivots)):
             with np.errstate(all="ignore"):
                 flat = 1.0 / inverse <= ROUNDING * d[..., i, i, None]
             if np.any(flat):
@@ -343,7 +343,7 @@ def _riccati(model: SKO) -> Articulated:
 def _solved(factors: Factorization, right: Array) -> Array:
     """D⁻¹ right (..., n, columns)."""
     rows = factors.solve([right[..., i, :] for i in range(right.shape[-2])])
-    return np.stack(rows, axis=-2) if rows else np.zeros(right.shape)
+    return np.stack([array_of(row) for row in rows], axis=-2) if rows else np.zeros(right.shape)
 
 
 # ---- sensitivities along one parameter or direction, at linear cost (future work) ----------------

@@ -35,6 +35,7 @@ from robomodel.errors import DescriptionError
 from robomodel.files import Allowance
 from robomodel.parsers.schema import Fields
 from robomodel.parsers.usd.schema import MESH, NAME, SCALE, StageReader, applies
+from robomodel.scalars import held
 from robomodel.spatial import minus
 from robomodel.tolerances import WRITTEN
 
@@ -437,4 +438,8 @@ def _about(whole: Inertial, centre: Vec3) -> Inertial:
     """An inertial with a given centre of mass, about which its moments are taken, as in USD."""
     there = masses.placed(replace(whole, origin=Pose(minus(whole.origin.xyz, centre))), AT_ORIGIN)
     (xx, xy, xz), (_, yy, yz), (_, _, zz) = there.inertia
-    return replace(whole, inertia=(xx, xy, xz, yy, yz, zz), origin=Pose(centre))
+    return replace(
+        whole,
+        inertia=(held(xx), held(xy), held(xz), held(yy), held(yz), held(zz)),
+        origin=Pose(centre),
+    )

@@ -303,7 +303,8 @@ class Linkage:
         geometry, h = self.cluster.geometry, 1.0
         shifted = []
         for k in range(3):
-            point = tuple(x + h * (i == k) for i, x in enumerate(loop.successor.point))
+            x, y, z = (x + h * (i == k) for i, x in enumerate(loop.successor.point))
+            point = (x, y, z)
             moved = replace(loop, successor=replace(loop.successor, point=point))
             shifted.append(evaluate_loops(geometry.links, [moved], q.tolist()).values)
         here = np.array(evaluate_loops(geometry.links, [loop], q.tolist()).values)

@@ -20,7 +20,7 @@ from robomodel.model import Model
 from robomodel.model.elements import Cluster, Node
 from robomodel.reach.limb import select_in
 from robomodel.reports.validation.linkage import LinkageStudy, study
-from robomodel.scalars import Scalar
+from robomodel.scalars import Scalar, value_of
 from robomodel.tolerances import SAME
 
 BALANCED = 1e-3  # m: a centre of mass nearer to the axis counts as on it
@@ -56,7 +56,7 @@ class BodyPlacements:
                 offset = origins[node.parent] + turns[node.parent] @ offset
                 turn = turns[node.parent] @ turn
             turns[k], origins[k] = turn, offset
-            mass[k] = float(node.inertia.mass)
+            mass[k] = value_of(node.inertia.mass)
             local = np.array(node.inertia.h, dtype=float) / (mass[k] or 1.0)
             about = np.array(node.inertia.inertia, dtype=float) - steiner(mass[k], local)
             com[k] = offset + turn @ local
@@ -183,7 +183,7 @@ class CheckContext:
     def spanning(self) -> Array:
         """All joints' positions at neutral."""
         neutral = [float(x) for x in self.model.neutral()]
-        return np.array([float(x) for x in self.model.spanning_positions(neutral)])
+        return np.array([value_of(x) for x in self.model.spanning_positions(neutral)])
 
     def axis(self, body: int) -> Array:
         """The direction of a one-freedom joint in the world, at neutral."""
@@ -206,8 +206,8 @@ class CheckContext:
         The third longest, so that one wrong number does not set the scale.
         """
         nodes = self.model.nodes
-        links = [math.hypot(*(float(x) for x in node.offset)) for node in nodes]
-        masses = [math.hypot(*(float(h) for h in node.inertia.h)) / float(node.inertia.mass)
+        links = [math.hypot(*(value_of(x) for x in node.offset)) for node in nodes]
+        masses = [math.hypot(*(value_of(h) for h in node.inertia.h)) / value_of(node.inertia.mass)
                   for node in nodes if node.inertia.mass]  # fmt: skip
         return max(_middle(links), _middle(masses)) if any(links) else 1.0
 
@@ -315,7 +315,7 @@ class CheckContext:
                 if follows and max(map(abs, ratios.values()), default=0.0) <= LEVER:
                     continue
                 k = next(i for i, x in enumerate(node.joint.subspace[0].angular) if x)
-                inertia = float(node.inertia.inertia[k][k])
+                inertia = value_of(node.inertia.inertia[k][k])
                 link = self.links[model.bodies[body].name]
                 rotors.append(
                     GearedRotor(body, ratios, inertia, model.bodies[body].mass, link.source)
@@ -371,5 +371,5 @@ def _balanced(node: Node) -> bool:
     turning = [k for k, x in enumerate(node.joint.subspace[0].angular) if x]
     if node.joint.nv != 1 or len(turning) != 1:
         return False
-    off = [float(h) for k, h in enumerate(node.inertia.h) if k != turning[0]]
-    return math.hypot(*off) <= BALANCED * float(node.inertia.mass)
+    off = [value_of(h) for k, h in enumerate(node.inertia.h) if k != turning[0]]
+    return math.hypot(*off) <= BALANCED * value_of(node.inertia.mass)

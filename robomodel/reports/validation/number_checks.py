@@ -21,6 +21,7 @@ from robomodel.parsers.schema import rpy_of
 from robomodel.reports.comparison.differences import MassProperties
 from robomodel.reports.document import Finding, count, note, warning
 from robomodel.reports.validation.context import CheckContext, GearedRotor
+from robomodel.scalars import value_of
 from robomodel.spatial import apply, plus
 from robomodel.tolerances import SAME, TINY, WRITTEN
 
@@ -285,7 +286,7 @@ def check_centres(context: CheckContext) -> Iterator[Finding]:
         frame = model.frame(link.name)
         if frame.body >= 0:
             points[frame.body] += [_in_body(context, link, at) for at in _points(context, link)]
-    offsets = (math.hypot(*(float(x) for x in node.offset)) for node in model.nodes)
+    offsets = (math.hypot(*(value_of(x) for x in node.offset)) for node in model.nodes)
     longest = max(offsets, default=0.0)
     for link in model.description.links:
         inertial, body = link.inertial, model.frame(link.name).body
