@@ -204,6 +204,39 @@ def test_joints_that_follow_by_polynomials_turn_back() -> None:
     assert (y.lower_by, y.lower_end.kind, y.upper_by) == ("c", "dead point", "y")
 
 
+@pytest.mark.parametrize("off", [1e-3, 1e-5, 1e-7])
+def test_a_parallelogram_that_nearly_lies_flat_does_not_turn_on(off: float) -> None:
+    """Its ground link is too long by ``off``: the crank's end by the cosine law, not a full turn.
+
+    Where it lies nearly flat the other branch is straight ahead, and does not meet its own.
+    """
+
+    def near(name: str, parent: str, xyz: str, start: float, *, mark: bool) -> str:
+        return joint(name, parent, f"l_{name}", xyz, mark=mark,
+                     more=f'<initial position="{start:.17g}"/>')  # fmt: skip
+
+    ground, x, y = 0.5 + off, 0.3 * math.cos(1.2), 0.3 * math.sin(1.2)
+    r = math.hypot(ground - x, y)
+    along = (0.5**2 - 0.3**2 + r * r) / (2.0 * r)
+    across = math.sqrt(0.25 - along * along)
+    u, w = (ground - x) / r, -y / r
+    tip = x + along * u - across * w, y + along * w + across * u
+    knee, rocker = math.atan2(tip[1] - y, tip[0] - x), math.atan2(tip[1], tip[0] - ground)
+    model = rm.load(
+        robot(
+            *(link(f"l_{name}") for name in ("crank", "knee", "rocker")),
+            near("crank", "base", "0 0 0", 1.2, mark=True),
+            near("knee", "l_crank", "0.3 0 0", knee - 1.2, mark=False),
+            near("rocker", "base", f"{ground:.17g} 0 0", rocker, mark=False),
+            loop("pin", "revolute", "l_knee", "l_rocker", "0.5 0 0", "0.3 0 0"),
+        )
+    )
+    end = math.acos((0.3**2 + ground**2 - 0.8**2) / (2.0 * 0.3 * ground))
+    found = rm.joint_range(model, "crank")
+    assert (found.lower, found.upper) == pytest.approx((-end, end), abs=1e-9)
+    assert found.upper_end.kind == "dead point"
+
+
 @pytest.mark.parametrize(
     ("kind", "noise"),
     few([("planar four-bar", 0.0), ("rod between balls", 0.0), ("welded parallelogram", 1e-6),

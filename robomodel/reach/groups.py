@@ -546,7 +546,7 @@ class _Splitting:
             basis.shape[1],
             rank,
             barriers(start),
-            max(CROSSING, CHAIN * cluster.rounding, cluster.slack),
+            crossing(cluster),
             _left_open(cluster, start) if len(solved) > rank else 0.0,
             also=_met(self.model, cluster, others),
         )
@@ -651,6 +651,11 @@ class _Barriers:
         low = np.where(np.isinf(reach), np.minimum(np.array(self.low), x), x - reach)
         high = np.where(np.isinf(reach), np.maximum(np.array(self.high), x), x + reach)
         return Limits(np.array(self.rows).reshape(-1, self.size), places, low, high)
+
+
+def crossing(cluster: Cluster) -> float:
+    """The gap at which branches of a cluster cross, as its file is rounded."""
+    return max(CROSSING, CHAIN * cluster.rounding, cluster.slack)
 
 
 def _left_open(cluster: Cluster, q: Array) -> float:

@@ -21,6 +21,7 @@ from robomodel.arrays import Array, Mask
 from robomodel.kernels.function import TracedFunction
 from robomodel.mechanism import closure as newton
 from robomodel.mechanism.closure import Geometry, LinearCoupling
+from robomodel.mechanism.continuation import CROSSING, Continuation, Ends, Limits
 from robomodel.model.configurations.following import enough
 from robomodel.model.derived import traced
 from robomodel.model.elements import Cluster
@@ -132,7 +133,8 @@ class Part:
     columns) are its independent velocities, as rows; ``place`` is where in q the joints of one
     freedom are, by their columns. ``followers`` are
     joints that are left out: where they are in q, Σ (where, ratio) and an offset that give it.
-    ``spinning`` are columns that spins of rods turn, which are free beside what moves.
+    ``spinning`` are columns that spins of rods turn, which are free beside what moves. ``crossing``
+    is the gap at which branches cross.
     """
 
     geometry: CompiledGeometry
@@ -150,6 +152,29 @@ class Part:
     place: dict[int, int]
     followers: tuple[tuple[int, tuple[tuple[int, float], ...], float], ...]
     spinning: frozenset[int] = frozenset()
+    crossing: float = CROSSING
+
+    @cached_property
+    def _strides(self) -> dict[tuple[int, ...], Continuation]:
+        """Strides of its free columns, as they are asked for."""
+        return {}
+
+    def passes(self, q: Array, moved: Array, free: tuple[int, ...]) -> bool:
+        """Whether a stride of ``free`` columns between q and moved (1, nq) stays on its branch.
+
+        It does unless K loses a rank between them where branches miss each other.
+        """
+        if not self.rows:
+            return True
+        along = self._strides.get(free)
+        if along is None:
+            nothing = np.zeros(0)
+            limits = Limits(np.zeros((0, len(free))), np.zeros(0, dtype=np.intp), nothing, nothing)
+            mechanism = PartMechanism(self, list(free))
+            rank = min(self.rank, len(free))
+            along = Continuation(mechanism, len(free), rank, limits, self.crossing)
+            self._strides[free] = along
+        return bool(along.led(along.at(q), moved)[1][0] != Ends.SINGULAR)
 
     @cached_property
     def interest(self) -> tuple[int, ...]:
@@ -302,6 +327,28 @@ class Part:
             mine = column is not None and bool(np.any(block[:, column] > 0.0))
             best = max(best, (float(np.sum(block @ np.abs(motion))) + 1e6 * mine, name))
         return best[1]
+
+
+@dataclass(frozen=True, eq=False)
+class PartMechanism:
+    """Free columns of a part as a mechanism for continuation."""
+
+    part: Part
+    free: list[int]
+
+    def step(self, q: Array, d: Array) -> tuple[Array, Array, Array]:
+        """As of :class:`robomodel.mechanism.continuation.Mechanism`."""
+        part, rows = self.part, list(self.part.rows)
+        motion = np.zeros((len(d), len(part.unit)))
+        motion[:, self.free] = d * part.unit[self.free]
+        q, values, jacobian = part.geometry.step(q, motion)
+        k = jacobian[:, rows][:, :, self.free] * part.unit[self.free]
+        return q, values[:, rows], k
+
+    def away(self, q0: Array, q1: Array) -> Array:
+        """As of :class:`robomodel.mechanism.continuation.Mechanism`."""
+        way = self.part.geometry.difference(q0, q1)[..., self.free]
+        return np.asarray(way / self.part.unit[self.free])
 
 
 class End(NamedTuple):
@@ -471,6 +518,8 @@ def walk(part: Part, halves: Sequence[Half]) -> None:
         moved, matrix, fine = part.stepped(q, before * strides[:, None], free)
         along = part.ahead(matrix, before, free)
         fine &= np.einsum("nc,nc->n", along, before) > AHEAD
+        for n in np.flatnonzero(fine):
+            fine[n] = part.passes(q[[n]], moved[[n]], tuple(np.flatnonzero(free[n]).tolist()))
         for half, point, tangent, good in zip(going, moved, along, fine, strict=True):
             if good:
                 half.take(point, tangent)

@@ -34,7 +34,7 @@ from robomodel.model.elements import (
 )
 from robomodel.model.model import Model
 from robomodel.model.spins import find_spins
-from robomodel.reach.groups import split, units
+from robomodel.reach.groups import crossing, split, units
 from robomodel.reach.paths import (
     CompiledGeometry,
     Part,
@@ -421,6 +421,7 @@ def _part(
         _places(cluster),
         reduced.followers,
         spinning,
+        crossing(cluster),
     )
 
 
