@@ -53,7 +53,7 @@ def test_open_trees_of_shipped_robots(name):
     model = rm.robots.load(name)
     stream = io.StringIO()
     rm.write_sdf(model, stream, approximate=True)
-    expected = written_tree(model, TreeOptions(tendons=False)).model
+    expected = written_tree(model, TreeOptions(tendons=False))
     found = rm.load(stream.getvalue())
     assert found.loops == found.couplings == ()
     same_robot(expected, found)
@@ -89,7 +89,7 @@ def test_cassie(file):
     same_robot(model, again(model), states=2)
     found = rm.load(written(model, approximate=True, followers=False))
     options = TreeOptions(followers=False, tendons=False)
-    same_robot(written_tree(model, options).model, found, states=2)
+    same_robot(written_tree(model, options), found, states=2)
 
 
 UNSAYABLE = ("planar joint", "planar loop", "rod loop", " joints", "floating joint")

@@ -102,7 +102,7 @@ def test_open_trees(name: str) -> None:
     assert rm.write_urdf(model, stream, approximate=True) == ()
     again = rm.load(stream.getvalue())
     assert again.description.loops == again.description.couplings == ()
-    expected = written_tree(model, TreeOptions(tendons=False)).model
+    expected = written_tree(model, TreeOptions(tendons=False))
     same_robot(expected, again)
     armature = {joint.name: joint.armature for joint in expected.joints}
     assert {joint.name: joint.armature for joint in again.joints} == armature
@@ -128,7 +128,7 @@ def test_drake_and_mujoco_find_their_words_in_open_trees() -> None:
         ]
         for each in tree.findall("transmission")
     }
-    tree_joints = written_tree(model, TreeOptions(tendons=False)).model.joints
+    tree_joints = written_tree(model, TreeOptions(tendons=False)).joints
     armature = {joint.name: joint.armature for joint in tree_joints}
     assert said == {name: [value, 1.0] for name, value in armature.items() if value}
     assert dict(tree.find("mujoco/compiler").attrib) == {

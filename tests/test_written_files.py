@@ -82,7 +82,7 @@ def open_tree(model):
 
 def written(model):
     """The tree that ``approximate=True, followers=False`` writes where there are no tendons."""
-    return written_tree(model, TreeOptions(followers=False, tendons=False)).model
+    return written_tree(model, TreeOptions(followers=False, tendons=False))
 
 
 def check_in_drake(model, path, *, tree):
