@@ -483,7 +483,7 @@ def _surface(shape: Shape, allowance: Allowance | None) -> Inertial:
 def _mesh(shape: Shape, issues: list[Issue], allowance: Allowance | None) -> Inertial:
     """The solid that a mesh encloses; its convex hull if the mesh has holes."""
     stamp = _stamp(shape)
-    if stamp is not None and allowance is not None:
+    if stamp is not None and allowance is not None and stamp[1] <= MAX_MESH_BYTES:
         allowance.spend(stamp[1], f"the mesh '{shape.file}'", shape.source)
     solid = _solid_of(_Held(shape, (object(),) if stamp is None else stamp))
     if solid.holes:

@@ -111,7 +111,7 @@ class Continuation:
         rank: r.
         limits: Barriers; what is beyond them at its start needs limits there.
         crossing: Gap at which branches cross: the file's rounding, :data:`CROSSING` at least.
-        slack: Gap that rows beside their r combinations may have.
+        slack: Gap that each row (rows,), or all, may have beside the r combinations.
         sheet: Rows (k, columns) of joints that shall tell where the mechanism is: strides through
             their dead points are refused.
         straight: Crossings of branches are passed straight on; else strides are refused there.
@@ -124,7 +124,7 @@ class Continuation:
     rank: int
     limits: Limits
     crossing: float = CROSSING
-    slack: float = 0.0
+    slack: float | Array = 0.0
     sheet: Array | None = None
     straight: bool = True
     also: Callable[[Array], Mask] | None = None
@@ -186,7 +186,7 @@ class Continuation:
             going = on[gap[on] > GAP]
         allowed = EXACTLY_CLOSED * np.maximum(1.0, np.max(np.abs(q), axis=1, initial=0.0))
         closed = gap <= allowed
-        closed &= np.max(np.abs(phi), axis=1, initial=0.0) <= np.maximum(allowed, self.slack)
+        closed &= np.all(np.abs(phi) <= np.maximum(allowed[:, None], self.slack), axis=1)
         return q, k, closed if self.also is None else closed & self.also(q)
 
     def stride(self, p: Points, d: Array) -> tuple[Points, Array]:
@@ -257,7 +257,7 @@ class Continuation:
             u, s, right = (x[..., : self.rank - 1] for x in _svd(k))
             lost = np.einsum("nkr,nk->nr", u, phi) / np.maximum(s, TINY)
             q, phi, k = self.mechanism.step(q, -np.einsum("ncr,nr->nc", right, lost))
-        crosses = np.max(np.abs(phi), axis=1, initial=0.0) <= max(self.crossing, self.slack)
+        crosses = np.all(np.abs(phi) <= np.maximum(self.crossing, self.slack), axis=1)
         self.crossed.extend(q[crosses])
         return np.asarray(crosses)
 

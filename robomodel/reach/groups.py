@@ -523,13 +523,14 @@ class _Splitting:
         entries = np.array(
             [(r, place[c]) for r, row in enumerate(solved) for c in self.rows[row]], dtype=np.intp
         ).reshape(-1, 2)
+        row_unit = _row_units(geometry, self.slides)[list(solved)]
         mechanism = GroupMechanism(
             geometry,
             _conditions(self.model, cluster.index, solved),
             np.array(mine),
             basis,
             np.asarray(np.linalg.pinv(basis)),
-            _row_units(geometry, self.slides)[list(solved)],
+            row_unit,
             (entries[:, 0], entries[:, 1]),
         )
         coupled = {int(c) for c in np.flatnonzero(np.any(left != 0.0, axis=0))}
@@ -547,7 +548,7 @@ class _Splitting:
             rank,
             barriers(start),
             crossing(cluster),
-            _left_open(cluster, start) if len(solved) > rank else 0.0,
+            _left_open(cluster, start) * row_unit if len(solved) > rank else 0.0,
             also=_met(self.model, cluster, others),
         )
         return Group(

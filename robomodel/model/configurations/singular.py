@@ -8,6 +8,7 @@ rounding (:class:`robomodel.mechanism.constraints.LoopConstraint`).
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
@@ -70,10 +71,13 @@ def explanation(
     """
     if not any(isinstance(cluster.constraint, LoopConstraint) for cluster in model.clusters):
         return None
-    return partial(_explained, model, list(arguments).index("q"))
+    return partial(_explained, weakref.ref(model), list(arguments).index("q"))
 
 
-def _explained(model: Model, place: int, arguments: Sequence[Array]) -> str:
+def _explained(of: Callable[[], Model | None], place: int, arguments: Sequence[Array]) -> str:
+    """Empty where the model is gone: a kernel does not keep it."""
+    if (model := of()) is None:
+        return ""
     q = np.asarray(arguments[place], dtype=float)
     found = "; ".join(str(each) for each in singularities(model, q, NOTHING))
     return found and f"{found}: what depends on its velocities is not-a-number"
