@@ -470,12 +470,12 @@ def test_a_biped_stands_on_two_box_feet() -> None:
 def test_what_is_not_solved_ends_with_a_story(monkeypatch: pytest.MonkeyPatch) -> None:
     """Time, residual, the worst contact, what may help, and the motion up to there."""
     from robomodel.dynamics.contact.gauss_seidel import Sweeps
-    from robomodel.motion import steps
+    from robomodel.motion import contact_solving
 
     def give_up(_problems: ArrayProblem, starts: Array, *_more: object) -> tuple[Array, Array]:
         return starts, np.ones(len(starts))
 
-    monkeypatch.setattr(steps, "solve_each", give_up)
+    monkeypatch.setattr(contact_solving, "solve_each", give_up)
     monkeypatch.setattr(Sweeps, "sweep", lambda _self, x, slips: (list(x), list(slips)))
     monkeypatch.setattr(Sweeps, "newton", lambda _self, x, *_more: list(x))
     model = block()
