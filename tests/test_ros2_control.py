@@ -155,7 +155,8 @@ def follows(name: str, program: Path) -> None:
     model = rm.robots.load(name)
     first = 6 if model.floating_base is not None else 0
     rng = np.random.default_rng(1)
-    q = np.array([model.random_configuration(rng) for _ in range(40)])
+    start = model.neutral()  # transmissions begin there
+    q = np.array([model.random_configuration(rng, near=start) for _ in range(40)])
     if first:
         q[:, :7] = model.neutral()[:7]
     positions = model.joint_positions(q)
