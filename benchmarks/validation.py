@@ -20,10 +20,15 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from benchmarks.shared.seeded_faults import AMONG_TWINS, Named, Seeded, Seeds, counterparts, gravest
+
+if TYPE_CHECKING:
+    from robomodel.description import Description
+    from robomodel.model import Model
 
 SUFFIXES = (".urdf", ".sdf", ".xml")
 SLOW = ("check_shapes", "check_meshes", "check_collisions")  # no seeded fault concerns them
@@ -53,7 +58,7 @@ class Outcome:
     exactly: Counter[str]
 
 
-def found(description: object) -> Named:
+def found(description: Description) -> Named:
     """Errors and warnings of a description, without those of linkages' motions and of meshes."""
     from robomodel import DescriptionError
     from robomodel.model import build
@@ -64,7 +69,7 @@ def found(description: object) -> Named:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            model = build(description)  # type: ignore[arg-type]
+            model = build(description)
         except DescriptionError as error:
             return gravest(of_error(error).findings)
         context = CheckContext(model)
@@ -83,13 +88,13 @@ def is_named(seeded: Seeded, new: Named) -> tuple[bool, bool]:
     return named, there
 
 
-def twice(model: object, seed: int, among: set[str]) -> Seeded | None:
+def twice(model: Model, seed: int, among: set[str]) -> Seeded | None:
     """Two faults at once on one link, of mass, centre of mass and inertia."""
     from dataclasses import replace
 
     from benchmarks.shared.seeded_faults import with_inertial
 
-    seeds = Seeds(model, seed, among=among)  # type: ignore[arg-type]
+    seeds = Seeds(model, seed, among=among)
     if (chosen := seeds.pick(seeds.links)) is None:
         return None
     link, inertial = chosen
