@@ -285,8 +285,12 @@ def test_a_cluster_led_by_parts_of_joints_is_validated() -> None:
     with pytest.raises(ValueError, match="no open tree"):
         rm.armature(model)
     assert [each.ratios for each in CheckContext(model).rotors] == [{"j": 6.0}]
-    (linkage,) = rm.validate(model).linkages
+    report = rm.validate(model)
+    (linkage,) = report.linkages
     assert linkage.mobility == 2
+    assert linkage.groups == (("ball",),)
+    (dead,) = (each for each in report.findings if each.check == "singularity")
+    assert dead.remedy.startswith("limit 'ball.2' to ")
 
 
 def test_a_leaf_whose_extent_is_not_known() -> None:

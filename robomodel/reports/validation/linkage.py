@@ -84,11 +84,12 @@ class LinkageStudy:
 
     def placed(self, event: Singularity, sweep: Curve) -> str:
         """Where the limb's joints are at a singularity of a sweep; nothing if it is one of them."""
-        at = dict(zip(self.labels, event.joints, strict=True))
-        names = [name for name in self.limb if name in at]
-        if not names or sweep.joint in names:
+        cluster = sweep.cluster
+        at = {name: event.joints[link.q] for name, link
+              in zip(cluster.joints, cluster.geometry.links, strict=True)}  # fmt: skip
+        if sweep.joint in self.limb:
             return ""
-        return ", ".join(f"{name} {round(at[name], 9) + 0.0:.4g}" for name in names)
+        return ", ".join(f"{name} {round(at[name], 9) + 0.0:.4g}" for name in self.limb)
 
     @property
     def velocities(self) -> int:
@@ -354,7 +355,8 @@ def _groups(motion: ClusterMotion, samples: Array) -> tuple[tuple[str, ...], ...
     from scipy.sparse.csgraph import connected_components
 
     used = np.max(np.abs(motion.geometry.evaluate(samples[:64])[1]), axis=0) > SAME
-    together = used.T.astype(int) @ used
+    names = np.array([column.joint for column in motion.columns])
+    together = used.T.astype(int) @ used + (names[:, None] == names)
     group = connected_components(together, directed=False)[1].tolist()
     by_joint: dict[int, list[str]] = {}
     for column, g in zip(motion.columns, group, strict=True):

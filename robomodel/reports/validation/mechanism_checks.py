@@ -317,10 +317,9 @@ def _singular(
     more = [f"{x:.6g}" for x in positions if abs(x - position) > WRITTEN]
     others = f" (and at {', '.join(more)})" if more else ""
     distance = f", {event.away:.3g} away from neutral" if neutral else ", far from neutral"
-    model = context.model
     placed = linkage.placed(event, sweep)
     limb = f" ({placed})" if placed else ""
-    at = float(model.joint_positions(model.neutral())[sweep.joint])
+    at = next(each.start for each in linkage.first if each.joint == sweep.joint)
     side = "less" if at < position else "more"
     limit = f"limit '{sweep.joint}' to {side} than {position:.4g}"
     best = linkage.best
