@@ -19,10 +19,12 @@ from robomodel import approximation_errors
 from robomodel.dynamics.lumped import approximate
 from robomodel.errors import DescriptionError
 from robomodel.opentree.tree import OpenTree, TreeOptions, written_tree
+from robomodel.opentree.tree_joints import sheet
 from robomodel.reports.approximation import (
     DrakeRotor,
     annotate_drake,
     annotate_mjcf,
+    armatures,
     drake_rotors,
     spins,
 )
@@ -79,9 +81,12 @@ def test_the_range_of_a_linkage_and_the_best_constant() -> None:
             loop("closing", "revolute", "coupler", "rocker", "1 0 0", "0.7 0 0"),
         )
     )  # fmt: skip
-    errors = approximation_errors(model, samples=300)
-    (found,) = errors.armatures
-    view, name = errors.tree.basis.view, found.joint
+    (found,) = approximation_errors(model, samples=10).armatures
+    assert (found.value, found.constant) == (0.0, True)  # all links move with it, or follow
+    lumped = written_tree(model, TreeOptions(fit="lumped", followers=False))
+    view, name = lumped.basis.view, found.joint
+    q = sheet(view, [view.joint_names.index(name)]).spread(np.random.default_rng(0), 300)
+    (found,) = armatures(view, lumped, q)
     at = [view.configuration({"j_crank": t}) for t in np.linspace(0.3, 2.2, 400)]
     body = view.joint_names.index(name)
     rates = view.constraint_jacobian(np.array(at))[:, view.nodes[body].v, 0]

@@ -16,7 +16,7 @@ from robomodel.opentree.tree_joints import tree_joints
 from robomodel.reports.simulators import parse_pd, pd_motion
 
 
-def leg(*, belt: bool) -> str:
+def leg(*, belt: bool, knee: str = "-1.2 1.3") -> str:
     """A leg with a four-bar knee, driven on the thigh, or from the base by a belt over the hip."""
 
     def body(name: str, center: str, mass: float, moments: str) -> str:
@@ -48,7 +48,7 @@ def leg(*, belt: bool) -> str:
         hinge("hip", "base", "thigh", "0 0 0", "-1.4 1.4", geared.format(7)),
         hinge("crank", "thigh", "crank", "0 0 -0.06", "-0.7 0.8", on_crank),
         hinge("rod", "crank", "rod", "-0.05 0 0", "-3 3"),
-        hinge("knee", "thigh", "shank", "0 0 -0.28", "-1.2 1.3"),
+        hinge("knee", "thigh", "shank", "0 0 -0.28", knee),
         loop("pin", "revolute", "rod", "shank", "0 0 -0.222", "-0.038 0 0.012",
              '<axis xyz="0 1 0"/>'),
         motor if belt else "",
@@ -108,20 +108,24 @@ def worst(tree) -> float:
 @pytest.mark.slow
 @pytest.mark.parametrize("belt", [False, True])
 def test_the_limb_moves(belt: bool) -> None:
-    """The knee, not the crank, to 3 %, gravity to 0.1 %; the notes say what is locked."""
+    """The knee, not the crank, up to its dead point; the notes say what is locked."""
     model = rm.load(leg(belt=belt))
     tree = rm.approximate_tree(model)
     assert {j.name for j in tree.joints if j.independent} == {"hip", "knee"}
     made = written_tree(model)
-    assert worst(made) < 0.03 < worst(made.lumped)
+    assert worst(made) < 0.07 < worst(made.lumped)
     notes = "\n".join(tree.notes)
     assert "'knee' move" in notes
     assert "'crank', 'rod'" in notes
-    assert tree.notes[-1].startswith("the tree will do:")
+    assert tree.notes[-1].startswith("the tree will do with care:")
     assert made.range["knee"][0] < -0.5
     named = rm.approximate_tree(model, joints=["crank"])
-    assert "crank" in named.joint_names
-    assert "knee" not in named.joint_names
+    assert {j.name for j in named.joints if j.independent} == {"hip", "crank"}
+    with pytest.warns(RuntimeWarning, match="accelerations of 'crank'"):
+        alone = rm.approximate_tree(model, joints=["crank"], followers=False)
+    assert "knee" not in alone.joint_names
+    model = rm.load(leg(belt=belt, knee="-0.7 0.3"))  # short of its dead point
+    assert worst(written_tree(model)) < 0.03
     rng = np.random.default_rng(0)
     errors = []
     compiled = in_mujoco(model)
@@ -320,13 +324,13 @@ def test_a_floating_base_and_a_ball() -> None:
 
 @pytest.mark.slow
 def test_fits_converge_at_the_edge_of_what_can_exist() -> None:
-    """By the crank, whose links' fitted inertias are next to none: no warning, and it moves."""
+    """By the crank, whose links' fitted inertias are next to none: no warning, and better."""
     model = rm.robots.load("planar_leg_linkage")
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)
         made = written_tree(model, TreeOptions(("shank_driver_joint",), followers=False))
     assert made.kind == "fitted"
-    assert worst(made) < 0.03
+    assert worst(made) < 0.1 < worst(made.lumped) / 4.0
 
 
 def test_left_and_right_are_alike() -> None:

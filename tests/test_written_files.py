@@ -120,7 +120,7 @@ def check_in_mujoco(model, path, *, tree):
     side = MujocoSide.of(str(path))
     expected = rm.approximate_tree(model) if tree else open_tree(model)
     several = any(joint.type in ("planar", "screw", "floating") for joint in expected.joints)
-    several |= tree and bool(written_tree(model).followers)
+    several |= tree and bool(written_tree(model).basis.followers)
     if not several or side.model.nv == expected.nv:
         assert side.model.nv == expected.nv
         if expected.nv and not any("link" in each and "mesh" not in each for each in lost):

@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import TypeAlias
 
 import numpy as np
@@ -74,6 +75,8 @@ def best(
         tried.append((gamma, each, judge(each)))
         if _worst(tried[-1]) <= FLOOR:
             break
+    if not tried:
+        return None
     least = min(map(_worst, tried))
     taken = next(x for x in tried if _worst(x) <= max(WORSE * least, FLOOR))
     weights = np.ones(tree.model.nv)
@@ -82,8 +85,8 @@ def best(
         if not worse:
             return taken[1:]
         weights = weights * np.where([name in worse for name in fit.owners], HEAVIER, 1.0)
-        gamma, each = next(fits(fit, weights, taken[0]))
-        tried.append((gamma, each, judge(each)))
+        for gamma, each in islice(fits(fit, weights, taken[0]), 1):
+            tried.append((gamma, each, judge(each)))
         taken = tried[-1]
     good = [each for each in tried if _allowed(each[2], allowed)]
     values = parameters(tree.model).values
@@ -207,7 +210,10 @@ def fits(
         prior = ParameterPrior(fit.cones, fit.scalars, fit.nominal, ways, gamma,
                                np.full(len(fit.scalars), gamma))  # fmt: skip
         squares = max(0.5 * float(z @ a @ z) - float(b @ z) + 0.5 * c, 0.0)
-        z, _ = newton(a, b, prior, ways, z, max(CENTRED * gamma, SETTLED * squares))
+        try:
+            z, _ = newton(a, b, prior, ways, z, max(CENTRED * gamma, SETTLED * squares))
+        except np.linalg.LinAlgError:  # bodies are next to what cannot exist, as near as numbers go
+            return
         if gamma <= TRIED:
             fit.last = z
             yield gamma, fit.at(z)

@@ -22,6 +22,7 @@ from robomodel.arrays import Array, Mask
 from robomodel.errors import few
 from robomodel.mechanism import closure as newton
 from robomodel.mechanism.graph import WORLD
+from robomodel.mechanism.joints import Revolute
 from robomodel.model.build import build
 from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import Cluster
@@ -47,6 +48,7 @@ ITERATIONS = 12  # of Newton's method for a step; what needs more is beyond the 
 PAYLOAD = 0.1  # of the cluster's mass: a massless link that closes no loop, as a foot or tool
 NO_MASS = 1e-4  # of the robot's mass
 LEVER = 2.0  # rad for a radian: what turns faster is a rotor, and follows nothing
+BALANCED = 0.02  # of its inertia: what a rotor may lack of symmetry about its axis
 SEED = 20260301
 
 
@@ -446,10 +448,11 @@ class Displacements:
 def rotors(model: Model, cluster: Cluster) -> dict[int, float]:
     """The rotors of a cluster, each with the turns that it makes for one of a joint, or 1 if fewer.
 
-    They are symmetric bodies, and those that couplings alone turn fast: that carry nothing, are in
-    no loop, and turn more than :data:`LEVER` times for one of a joint of their coupling. Files
-    describe rotors with bearings and housings, so that their inertia alone does not tell. What a
-    ``mimic`` turns no faster is a finger or a wheel, and what it ties to a slide a pinion.
+    They are symmetric bodies, and those that couplings alone turn: that carry nothing, are in no
+    loop, and are nearly symmetric or turn more than :data:`LEVER` times for one of a joint of their
+    coupling. Files describe rotors with bearings and housings, so that their inertia alone does not
+    tell. What a ``mimic`` turns no faster is a finger or a wheel, and what it ties to a slide a
+    pinion.
     """
     geometry, seen = cluster.geometry, _mimics(model)
     result = {
@@ -462,10 +465,24 @@ def rotors(model: Model, cluster: Cluster) -> dict[int, float]:
         for n, factor in coupling.terms:
             body = cluster.bodies[n]
             turns = max((abs(k / factor) for i, k in coupling.terms if i != n), default=0.0)
-            geared = turns > LEVER and body not in carrying and n not in geometry.looped_bodies
+            alone = body not in carrying and n not in geometry.looped_bodies
+            geared = alone and (turns > LEVER or _balanced(model, body))
             if (geared and model.joints[body].name not in seen) or body in result:
                 result[body] = max(result.get(body, 1.0), turns)
     return result
+
+
+def _balanced(model: Model, body: int) -> bool:
+    """True if a body is symmetric about its hinge but for :data:`BALANCED` of its inertia."""
+    joint = model.nodes[body].joint
+    if not isinstance(joint, Revolute):
+        return False
+    k, i, j = (joint.k, (joint.k + 1) % 3, (joint.k + 2) % 3)
+    p = _pseudo(model, body)
+    off = [p[i, i] - p[j, j], 2.0 * p[i, j], 2.0 * p[i, k], 2.0 * p[j, k]]
+    away = float(np.hypot(p[i, 3], p[j, 3])) ** 2  # of the centre of mass
+    about = float(p[i, i] + p[j, j])
+    return np.max(np.abs(off)) <= BALANCED * about and away <= BALANCED * about * float(p[3, 3])
 
 
 def _mimics(model: Model) -> set[str]:
