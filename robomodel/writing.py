@@ -459,7 +459,8 @@ def shown_positions(
 ) -> dict[str, tuple[float, ...]]:
     """The neutral positions of the joints of clusters that are not closed at position zero.
 
-    Loops count that SDF can express, and offsets of gears; with ``whole`` all loops and couplings.
+    Loops count that SDF can express, and offsets of gears; with ``whole`` all loops and couplings,
+    and clusters whose joints have initial positions: at a change point these say which branch.
     """
     offset = {
         each.name
@@ -481,6 +482,9 @@ def shown_positions(
         if not _is_closed(loops[each.name], at_zero, whole=whole)
     }
     open_clusters |= {each.cluster for each in model.couplings if each.name in offset}
+    if whole:
+        begun = {each.name for each in description.joints if each.initial}
+        open_clusters |= {each.name for each in model.clusters if begun.intersection(each.joints)}
     joints = {joint.name: joint for joint in description.joints}
     neutral = model.neutral()
     q = model.joint_positions(neutral)

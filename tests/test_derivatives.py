@@ -177,7 +177,7 @@ def test_random_programs(recipe: list[tuple[int, int, int]], inputs: list[float]
 
 # ---- dynamics ------------------------------------------------------------------------------------
 
-STEP = 2e-4  # of the fastest joint, so that differences are off by STEP⁴ and rounding / STEP
+STEP = 1e-4  # of the fastest joint, so that differences are off by STEP⁴ and rounding / STEP
 DIFFERENCING = 1e-7
 EXACT = 1e-11
 

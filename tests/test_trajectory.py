@@ -114,7 +114,8 @@ def states(space: Space, count: int, rng: np.random.Generator, near: Array | Non
     if isinstance(space, Configurations):
         if near is not None:
             return space.retract(near, 0.05 * rng.standard_normal((count, space.dim)))
-        return np.array([space.model.random_configuration(rng) for _ in range(count)])
+        start = space.model.neutral()  # far from change points, which differences do not resolve
+        return np.array([space.model.random_configuration(rng, near=start) for _ in range(count)])
     return rng.standard_normal((count, space.size))
 
 
