@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import os
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +13,7 @@ from texts import INERTIAL, coupling, joint, link, loop, robot
 from validation_texts import DOG, ROTOR, gravest, kinds, only
 
 import robomodel as rm
+from robomodel.description.shapes import _solid_of
 from robomodel.reports.validation.context import CheckContext
 from robomodel.reports.validation.study import Report
 
@@ -454,3 +457,48 @@ def test_meshes_that_are_pointers_of_git_lfs_are_named(tmp_path: Path) -> None:
     assert (found.severity, found.check) == ("note", "inertia-shape")
     assert "1 mesh not compared" in found.message
     assert "git lfs pull" in found.remedy
+
+
+def test_solids_of_meshes_are_kept_while_the_files_are_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trimesh = pytest.importorskip("trimesh")
+    monkeypatch.setenv("ROBOMODEL_CACHE", str(tmp_path / "cache"))
+
+    def write(third: float) -> None:
+        for n, length in enumerate((0.3, 0.35, third, 0.45, 0.25)):
+            mesh = trimesh.creation.box(extents=(length, 0.04, 0.04))
+            mesh.apply_translation((length / 2, 0.0, 0.0))
+            mesh.export(tmp_path / f"{n}.stl")
+            os.utime(tmp_path / f"{n}.stl", (1e9 + third, 1e9 + third))  # long ago
+
+    def bar(n: int, length: float) -> str:
+        across = 2.0 * (length**2 + 0.04**2) / 12.0
+        return (
+            f'<inertial><origin xyz="{length / 2} 0 0"/><mass value="2"/><inertia ixx="0.00053" '
+            f'iyy="{across}" izz="{across}" ixy="0" ixz="0" iyz="0"/></inertial><visual>'
+            f'<geometry><mesh filename="{n}.stl"/></geometry></visual>'
+        )
+
+    lengths = (0.3, 0.35, 0.5, 0.45, 0.25)
+    file = tmp_path / "robot.urdf"
+    file.write_text(robot(*(
+        link(f"b{n}", bar(n, length))
+        + joint(f"j{n}", f"b{n - 1}" if n else "base", f"b{n}",
+                f"{lengths[n - 1] if n else 0} 0 0", axis="0 1 0")
+        for n, length in enumerate(lengths)
+    )))  # fmt: skip
+
+    def found() -> list[str]:
+        _solid_of.cache_clear()
+        return [x.source.element for x in rm.validate(file).findings if x.check == "inertia-shape"]
+
+    write(5.0)
+    assert found() == ["link 'b2'"]
+    with monkeypatch.context() as without:
+        without.setitem(sys.modules, "trimesh", None)  # nothing is read again
+        assert found() == ["link 'b2'"]
+        write(0.5)
+        assert found() == []  # not compared, and not kept
+    assert found() == []
+    assert len(list((tmp_path / "cache").iterdir())) == 2

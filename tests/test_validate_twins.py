@@ -11,6 +11,7 @@ import pytest
 from texts import joint, link, loop, robot
 
 import robomodel as rm
+from robomodel.reports.comparison.match import assigned
 from robomodel.reports.document import Finding
 from robomodel.reports.validation.context import CheckContext
 from robomodel.reports.validation.twin_checks import check_twins, find_symmetries
@@ -289,3 +290,68 @@ def test_gains_that_a_step_does_not_hold(
         mujoco.mj_step(model, data)
     grown = bool(abs(data.qpos[0]) > 1e-6 or data.warning[mujoco.mjtWarning.mjWARN_BADQACC].number)
     assert grown == (severity == "warning")
+
+
+LEFT = (
+    '<link name="lefttarsus"><inertial><origin xyz="0.02 0.003 -0.18"/><mass value="0.95"/>'
+    '<inertia ixx="0.012" iyy="0.0125" izz="0.0006" ixy="0" ixz="0" iyz="0"/></inertial></link>'
+)
+RIGHT = LEFT.replace("left", "right").replace(" 0.003", " -0.003")
+
+
+def drawn(mesh: str, moments: str = 'iyz="0.002"', at: str = "0.04") -> str:
+    """The inertial and drawing of a tarsus that is not its own mirror image."""
+    shape = f'<geometry><mesh filename="{mesh}"/></geometry>'
+    return (
+        f'<inertial><origin xyz="0.02 {at} -0.18"/><mass value="0.95"/><inertia ixx="0.012" '
+        f'iyy="0.0125" izz="0.0006" ixy="0" ixz="0" {moments}/></inertial>'
+        f'<visual>{shape}</visual><collision><origin xyz="0 0.3 0"/>{shape}</collision></link>'
+    )
+
+
+@pytest.mark.parametrize(
+    ("right", "checks"),
+    [
+        (drawn("tarsus.stl"), set()),  # the same part on both sides
+        (drawn("other.stl"), {"mirrored", "collision"}),
+        (drawn("tarsus.stl", 'iyz="-0.002"', "-0.04"), set()),  # one drawing for mirror images
+        (drawn("tarsus.stl", at="0.09"), {"asymmetry"}),  # its centre of mass is at another place
+    ],
+)
+def test_links_with_the_same_drawing(right: str, checks: set[str]) -> None:
+    left = drawn("tarsus.stl")
+    file = text(
+        "biped.urdf",
+        (LEFT, '<link name="lefttarsus">' + left),
+        (RIGHT, '<link name="righttarsus">' + right),
+    )
+    found = told(file)
+    assert {each.check for each in found} == checks
+    assert all("tarsus" in each.source.element for each in found)
+
+
+def test_small_products_of_inertia_of_the_other_sign_are_notes() -> None:
+    """A hundredth of the inertia has no effect that could be measured."""
+    little = 'izz="0.0006" ixy="0" ixz="0" iyz="0.00009"'
+    file = text(
+        "biped.urdf",
+        (LEFT, LEFT.replace('izz="0.0006" ixy="0" ixz="0" iyz="0"', little)),
+        (RIGHT, RIGHT.replace('izz="0.0006" ixy="0" ixz="0" iyz="0"', little)),
+    )
+    found = [x for x in check_twins(CheckContext(rm.load(file))) if x.check == "mirrored"]
+    assert {each.severity for each in found} == {"note"}
+    assert told(file) == []
+
+
+def test_assignments_cost_as_little_as_can_be() -> None:
+    from scipy.optimize import linear_sum_assignment
+
+    rng = np.random.default_rng(3)
+    for shape in ((1, 1), (1, 4), (4, 1), (3, 3), (5, 8), (8, 5)):
+        for _ in range(20):
+            costs = rng.random(shape)
+            pairs = assigned(costs)
+            assert len({i for i, _ in pairs}) == len({j for _, j in pairs}) == min(shape)
+            assert sorted(pairs) == pairs
+            least = costs[linear_sum_assignment(costs)].sum()
+            assert sum(costs[pair] for pair in pairs) == pytest.approx(least, rel=1e-12)

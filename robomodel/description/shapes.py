@@ -482,10 +482,10 @@ def _surface(shape: Shape, allowance: Allowance | None) -> Inertial:
 
 def _mesh(shape: Shape, issues: list[Issue], allowance: Allowance | None) -> Inertial:
     """The solid that a mesh encloses; its convex hull if the mesh has holes."""
-    stamp = _stamp(shape)
-    if stamp is not None and allowance is not None and stamp[1] <= MAX_MESH_BYTES:
-        allowance.spend(stamp[1], f"the mesh '{shape.file}'", shape.source)
-    solid = _solid_of(_Held(shape, (object(),) if stamp is None else stamp))
+    at = stamp(shape)
+    if at is not None and allowance is not None and at[1] <= MAX_MESH_BYTES:
+        allowance.spend(at[1], f"the mesh '{shape.file}'", shape.source)
+    solid = _solid_of(_Held(shape, (object(),) if at is None else at))
     if solid.holes:
         issues.append(
             Issue(
@@ -513,8 +513,12 @@ class _Solid:
     holes: bool
 
 
-def _stamp(shape: Shape) -> tuple[str, int, int, int, tuple[float, ...]] | None:
-    """What is the same while a mesh's file and its scale are; None for what is no file."""
+def stamp(shape: Shape) -> tuple[str, int, int, int, tuple[float, ...]] | None:
+    """What is the same while a mesh's file and its scale are; None for what is no file.
+
+    The path, the size [bytes], the time of the last change [ns], the number of the file on its
+    disk, and the scale.
+    """
     if in_stage(shape):
         return None
     try:

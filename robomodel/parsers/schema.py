@@ -334,6 +334,15 @@ def rpy_of(rotation: Rows3) -> Vec3:
 
 def _candidates(rotation: Rows3) -> Iterator[Vec3]:
     """Triples of angles for the matrix, rounded to an increasing number of digits."""
+    triples = rpy_triples(rotation)
+    for digits in range(1, 18):
+        for triple in triples:
+            roll, pitch, yaw = (_rounded(angle, digits) for angle in triple)
+            yield roll, pitch, yaw
+
+
+def rpy_triples(rotation: Rows3) -> list[Vec3]:
+    """All triples of roll, pitch and yaw [rad] of a rotation matrix (rows), to rounding."""
     (xx, xy, xz), (yx, yy, yz), (zx, zy, zz) = rotation
     yaw, pitch = math.atan2(yx, xx), math.atan2(-zx, math.hypot(xx, yx))
     s, c = math.sin(yaw), math.cos(yaw)
@@ -342,10 +351,7 @@ def _candidates(rotation: Rows3) -> Iterator[Vec3]:
     for roll in (math.atan2(zy, zz), math.atan2(s * xz - c * yz, c * yy - s * xy)):
         triples.append((roll, pitch, yaw))
         triples.append((_turned(roll), _turned(-pitch), _turned(yaw)))
-    for digits in range(1, 18):
-        for triple in triples:
-            roll, pitch, yaw = (_rounded(angle, digits) for angle in triple)
-            yield roll, pitch, yaw
+    return triples
 
 
 def _rounded(angle: float, digits: int) -> float:

@@ -184,8 +184,6 @@ def direction(pose: Array, axis: Sequence[float] | Array) -> Array:
 
 def _pairs(a: Sequence[PlacedJoint], b: Sequence[PlacedJoint], shift: Array, size: float) -> Pairs:
     """The pairs of the same name, and of the others those of one kind that are near."""
-    from scipy.optimize import linear_sum_assignment
-
     by_name = {place.name: place for place in b}
     pairs = [(place, by_name[place.name]) for place in a if place.name in by_name]
     names = {place.name for place, _ in pairs}
@@ -194,9 +192,20 @@ def _pairs(a: Sequence[PlacedJoint], b: Sequence[PlacedJoint], shift: Array, siz
     if not left or not right:
         return pairs
     far = np.array([[_apart(one, other, shift, size) for other in right] for one in left])
-    rows, columns = linear_sum_assignment(np.where(far < SAME_PLACE, far, 1.0))
-    near = zip(rows.tolist(), columns.tolist(), strict=True)
+    near = assigned(np.where(far < SAME_PLACE, far, 1.0))
     return pairs + [(left[i], right[j]) for i, j in near if far[i, j] < SAME_PLACE]
+
+
+def assigned(costs: Array) -> list[tuple[int, int]]:
+    """Pairs of a row and a column (rows, columns) whose costs are least in all, by rows."""
+    if len(costs) > len(costs.T):
+        return sorted((i, j) for j, i in assigned(costs.T))
+    columns = np.argmin(costs, axis=1)
+    if len(np.unique(columns)) < len(columns):  # rows that are nearest to the same column
+        from scipy.optimize import linear_sum_assignment  # importing it takes 0.2 s
+
+        _, columns = linear_sum_assignment(costs)
+    return list(enumerate(columns.tolist()))
 
 
 def _apart(one: PlacedJoint, other: PlacedJoint, shift: Array, size: float) -> float:
@@ -281,11 +290,8 @@ class Match:
         left, right = (sorted(names[n] - names[1 - n] - used) for n in (0, 1))
         if not left or not right:
             return pairs
-        from scipy.optimize import linear_sum_assignment
-
         far = np.array([[self._links_apart(one, other) for other in right] for one in left])
-        rows, columns = linear_sum_assignment(np.where(far < SAME_PLACE, far, 1.0))
-        near = zip(rows.tolist(), columns.tolist(), strict=True)
+        near = assigned(np.where(far < SAME_PLACE, far, 1.0))
         return pairs + [(left[i], right[j]) for i, j in near if far[i, j] < SAME_PLACE]
 
     def _links_apart(self, one: str, other: str) -> float:

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
-from operator import add
 
 import numpy as np
 
 from robomodel.arrays import Array
-from robomodel.description import Inertial, Limits, Link, Pose, Shape, Vec3
-from robomodel.description import inertias as masses
-from robomodel.description.shapes import solid
+from robomodel.description import IDENTITY, Inertial, Limits, Link, Pose, Shape, Vec3
 from robomodel.description.transmissions import SIMPLE, kind_of
-from robomodel.errors import DescriptionError, MissingPackageError, Source
-from robomodel.files import LFS_POINTER, Allowance
-from robomodel.parsers.schema import rpy_of
+from robomodel.errors import Source
+from robomodel.parsers.schema import rpy_triples
 from robomodel.reports.comparison.differences import MassProperties
 from robomodel.reports.document import Finding, count, note, warning
 from robomodel.reports.validation.context import CheckContext, GearedRotor
+from robomodel.reports.validation.solids import MESHES, Solids
 from robomodel.scalars import value_of
 from robomodel.spatial import apply, plus
 from robomodel.tolerances import SAME, TINY, WRITTEN
@@ -53,7 +50,6 @@ SMALLEST = 0.03  # least standard deviation of the logarithms of these ratios
 SIGNS_DIFFER = 0.05  # of the trace of an inertia: least difference by the signs of its products
 EXPLAINED = 0.4  # of a difference: the most that its cause may leave
 TELLING = 3.0  # times the median link's difference from its shapes: a significant one by signs
-MESHES = 2**23  # most bytes of meshes that are read: more take seconds
 
 
 # ---- units ---------------------------------------------------------------------------------------
@@ -152,9 +148,10 @@ def _turned_in_degrees(pose: Pose, source: Source, what: str) -> Iterator[Findin
 
     A turn by 90 rad looks like an arbitrary angle, but it is 90 less 28π to the last digit.
     """
-    roll, pitch, yaw = rpy_of(pose.rotation)
-    same = (roll + math.pi, math.pi - pitch, yaw + math.pi)  # the other angles of this rotation
-    for name, angle in zip(("roll", "pitch", "yaw") * 2, (roll, pitch, yaw, *same), strict=True):
+    if pose.rotation == IDENTITY:
+        return
+    angles = itertools.chain.from_iterable(rpy_triples(pose.rotation))
+    for name, angle in zip(itertools.cycle(("roll", "pitch", "yaw")), angles, strict=False):
         for radians in (sign * degrees for degrees in DEGREES for sign in (1, -1)):
             if angle and abs(math.remainder(angle - radians, 2 * math.pi)) < SAME:
                 yield warning(
@@ -383,8 +380,13 @@ class ShapedLink:
 
 def check_shapes(context: CheckContext) -> Iterator[Finding]:
     """Links whose radii of gyration do not fit their shapes as those of the other links do."""
-    solids = _Solids()
-    links = list(_shaped(context, solids))
+    candidates = list(_with_shapes(context))
+    solids = Solids.of([shapes for _, _, shapes in candidates])
+    links = [
+        ShapedLink(body, inertial, _gyration(inertial), _gyration(whole))
+        for (body, inertial, _), whole in zip(candidates, solids.wholes, strict=True)
+        if whole is not None and min(principal(whole)) > 0.0
+    ]
     if solids.unread:
         yield note(
             "inertia-shape",
@@ -450,8 +452,8 @@ def _median(values: Array, weights: Array) -> float:
     return float(values[order][np.searchsorted(below, below[-1] / 2.0)])
 
 
-def _shaped(context: CheckContext, solids: _Solids) -> Iterator[ShapedLink]:
-    """Links with inertia and with shapes that enclose a volume, visual ones if there are any."""
+def _with_shapes(context: CheckContext) -> Iterator[tuple[int, Inertial, list[Shape]]]:
+    """Bodies with their inertials and shapes, visual ones if there are any."""
     shapes = [shape for link in context.model.description.links for shape in link.shapes]
     role = "visual" if any(shape.role == "visual" for shape in shapes) else "collision"
     rotors = {rotor.body for rotor in context.rotors}
@@ -460,47 +462,8 @@ def _shaped(context: CheckContext, solids: _Solids) -> Iterator[ShapedLink]:
         if inertial is None or not inertial.mass > 0.0 or body < 0 or body in rotors:
             continue
         moments = principal(inertial)
-        if not sum(moments) > 0.0 or is_dummy(context, inertial.mass, moments[2]):
-            continue
-        whole = solids.of([shape for shape in link.shapes if shape.role == role])
-        if whole is not None:
-            yield ShapedLink(body, inertial, _gyration(inertial), _gyration(whole))
-
-
-class _Solids:
-    """Shapes as solids; each mesh is read once."""
-
-    def __init__(self) -> None:
-        self._allowance = Allowance(MESHES)
-        self.unread = 0  # too large
-        self.pointers = 0  # of Git LFS
-        self._read: dict[tuple[object, ...], Inertial | None] = {}
-
-    def of(self, shapes: list[Shape]) -> Inertial | None:
-        """All shapes together; None if they enclose no volume, or one cannot be read."""
-        parts = []
-        for shape in shapes:
-            part = self._solid(shape)
-            if part is None:
-                return None
-            parts.append(masses.placed(part, shape.origin))
-        whole = masses.inertial_of(reduce(add, parts)) if parts else None
-        if whole is None or not whole.mass > 0.0 or not np.all(np.isfinite(whole.inertia)):
-            return None
-        if not min(principal(whole)) > 0.0:
-            return None
-        return whole
-
-    def _solid(self, shape: Shape) -> Inertial | None:
-        key = (shape.kind, shape.size, shape.file, shape.package)
-        if key not in self._read:
-            try:
-                self._read[key] = solid(shape, [], self._allowance)
-            except (DescriptionError, MissingPackageError) as error:  # not checked then
-                self.pointers += LFS_POINTER in str(error)
-                self.unread += self._allowance.bytes < 0
-                self._read[key] = None
-        return self._read[key]
+        if sum(moments) > 0.0 and not is_dummy(context, inertial.mass, moments[2]):
+            yield body, inertial, [shape for shape in link.shapes if shape.role == role]
 
 
 def _gyration(inertial: Inertial) -> Array:

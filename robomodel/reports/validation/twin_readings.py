@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from robomodel.arrays import Array
 from robomodel.description import ONE_DOF, Joint, Limits, Loop
@@ -28,6 +27,7 @@ from robomodel.reports.comparison.differences import (
     mass_cause,
     shown,
 )
+from robomodel.reports.comparison.match import assigned
 from robomodel.reports.document import Correction, Finding, note, warning
 from robomodel.reports.validation.context import CheckContext
 from robomodel.reports.validation.number_checks import DUMMY
@@ -145,7 +145,7 @@ def _parts(a: Segment, b: Segment, by: Array, size: float) -> Iterator[tuple[Par
     if not here or not there:
         return
     costs = np.array([[_cost(one, other, by, size) for other in there] for one in here])
-    for i, j in zip(*linear_sum_assignment(costs), strict=True):
+    for i, j in assigned(costs):
         if costs[i, j] < PAIRED:
             yield here[i], there[j]
 
@@ -162,18 +162,19 @@ def _masses(
     names = parts[0].link.name, parts[1].link.name
     if not any(part.mass > 0.0 for part in parts):
         return
+    within_link = _of_drawings(by, parts)
     if not all(part.mass > 0.0 for part in parts):
         missing = [SURE * (not part.mass) for part in parts]
         tell: Tell = partial(_tell_missing, parts)
         yield Reading("mass", names, 1.0, DIFFERENT, tell, missing, exact=True)
         return
-    images = _images(by, parts)
+    images = _images(within_link, parts)
     ratio = parts[1].mass / parts[0].mass
     amount = abs(parts[0].mass - parts[1].mass) / max(part.mass for part in parts)
     traces = [float(np.trace(part.inertia)) for part in parts]
     largest = max(traces)
-    gap = _norm(by @ parts[0].inertia @ by.T - parts[1].inertia)
-    scaled = _norm(by @ parts[0].inertia @ by.T * ratio - parts[1].inertia)
+    gap = _norm(images[1][0].inertia - parts[1].inertia)
+    scaled = _norm(images[1][0].inertia * ratio - parts[1].inertia)
     grown = amount > DIFFERENT and scaled < MEASURED_EQUAL * largest  # with the mass
     usual = _usual_mass(skeleton, segments)
     doubts = [abs(math.log(part.mass / usual)) / math.log(3.0) for part in parts]
@@ -181,14 +182,14 @@ def _masses(
     yield Reading("mass", names, amount, DIFFERENT, tell, doubts)
     radius = math.sqrt(max(largest, 0.0) / max(part.mass for part in parts))
     scale = max(*(_norm(part.com) for part in parts), radius)
-    off = _norm(by @ parts[0].com - parts[1].com)
+    off = _norm(by @ parts[0].place + images[1][0].com - parts[1].com)
     amount = off / scale if off > CENTRE * skeleton.size else 0.0
     out = [_outside(skeleton, each, part) for each, part in zip(segments, parts, strict=True)]
     doubts = [x / (0.5 * off) if amount else 0.0 for x in out]
     tell = partial(_tell_com, parts, images)
     if parts[0] is not segments[0].parts[0] and amount:  # its place may be another one
         moved = _norm(by @ parts[0].step - parts[1].step)
-        within = _norm(by @ parts[0].properties.com - parts[1].properties.com)
+        within = _norm(images[1][0].com - parts[1].properties.com)
         if moved > within:
             tell = partial(_tell_place, (parts[0].joint, parts[1].joint), moved)
         amount = min(amount, max(moved, within) / scale)
@@ -207,6 +208,34 @@ def _masses(
 
 
 SURE = 10.0  # of doubts: no other reason is needed
+
+
+def _of_drawings(by: Array, parts: tuple[Part, Part]) -> Array:
+    """The map of the mass properties of two links.
+
+    Links with the same drawings in their own frames may be the same part on both sides, not its
+    mirror image: then the map of these frames, if masses are distributed as it says.
+    """
+    if not _drawn_alike(parts):
+        return by
+    one, other = (part.properties for part in parts)
+    largest = max(_norm(each.inertia) for each in (one, other)) or 1.0
+    longest = max(_norm(each.com) for each in (one, other)) or 1.0
+
+    def unlike(way: Array) -> float:
+        image = _turned(one, way)
+        apart = _norm(image.com - other.com) / longest
+        return apart + _norm(image.inertia - other.inertia) / largest
+
+    return min(by, parts[1].turn @ parts[0].turn.T, key=unlike)
+
+
+def _drawn_alike(parts: tuple[Part, Part]) -> bool:
+    """True if two links have the same meshes and other shapes at the same places."""
+    one, other = (
+        [(s.role, s.kind, s.size, s.origin, s.file) for s in part.link.shapes] for part in parts
+    )
+    return one == other and any(shape.kind == "mesh" for shape in parts[0].link.shapes)
 
 
 def _images(
@@ -329,7 +358,7 @@ def _tell_inertia(
 ) -> Finding:
     wrong, right = parts[side], parts[1 - side]
     cause = inertia_cause(*images[side], EXPLAINED)
-    return warning(
+    return (note if amount < MEASURED_EQUAL else warning)(
         cause.id if cause else "asymmetry",
         _inertial_source(wrong),
         f"its inertia differs by {100 * amount:.3g} % from that of '{right.link.name}', its "
@@ -359,14 +388,14 @@ def _collisions(size: float, by: Array, parts: tuple[Part, Part]) -> Iterator[Re
             yield Reading("collision", names, 1.0, 0.5, tell, doubts, exact=True)
         return
     kinds = [sorted(shape.kind for shape in each) for each in shapes]
-    if not shapes[0] or kinds[0] != kinds[1]:
+    if not shapes[0] or kinds[0] != kinds[1] or _drawn_alike(parts):
         return
     centres = [
         np.array([part.turn @ np.array(shape.origin.xyz) for shape in each])
         for part, each in zip(parts, shapes, strict=True)
     ]
     far = np.linalg.norm((centres[0] @ by.T)[:, None] - centres[1][None], axis=-1)
-    off = float(np.max(far[linear_sum_assignment(far)]))
+    off = max(float(far[pair]) for pair in assigned(far))
     tell = partial(_tell_collision, parts, off)
     yield Reading("shapes", names, off / size, OTHER_SHAPE, tell)
 

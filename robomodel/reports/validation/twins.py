@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from robomodel.arrays import Array, Indices
 from robomodel.description import ONE_DOF, Description, Joint, Link, Pose
 from robomodel.description.poses import about, link_poses
 from robomodel.reports.comparison.differences import MassProperties
+from robomodel.reports.comparison.match import assigned
 from robomodel.tolerances import SAME
 
 ROOT = -1  # the segment of the root link and what is fixed to it
@@ -449,7 +449,7 @@ def _matched(
                 few, many = sorted((counts[a], counts[b]))
                 far[i, j] = float(np.linalg.norm(off) + 0.1 * np.linalg.norm(centre))
                 far[i, j] = far[i, j] / skeleton.size + FEWER * APART * (1.0 - few / many)
-    for i, j in zip(*linear_sum_assignment(far), strict=True):
+    for i, j in assigned(far):
         if far[i, j] < APART:
             yield from _matched(skeleton, here[i], there[j], by, leave_out)
 
