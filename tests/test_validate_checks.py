@@ -502,3 +502,13 @@ def test_solids_of_meshes_are_kept_while_the_files_are_the_same(
         assert found() == []  # not compared, and not kept
     assert found() == []
     assert len(list((tmp_path / "cache").iterdir())) == 2
+
+
+def test_limits_of_this_package_are_notes() -> None:
+    """The file is right: what is not kept of it is worth knowing, and nothing to mend."""
+    pytest.importorskip("mujoco")
+    text = """<mujoco><option density="1.2"/><worldbody><body gravcomp="1"><joint/>
+        <geom size="0.1"/></body></worldbody></mujoco>"""
+    found = [each for each in rm.validate(text).findings if each.check == "file"]
+    assert {each.severity for each in found} == {"note"}
+    assert sorted(each.message.partition(" ")[0] for each in found) == ["its", "the"]

@@ -209,14 +209,19 @@ def bar(length: float, *, factor: float = 1.0, about_origin: bool = False, xy: f
     [
         ({}, ""),
         ({"factor": 1.5}, ""),
-        ({"factor": 1e3}, "its inertia is 1e+03 times"),
+        ({"factor": 1e3}, "warning: its inertia is 1e+03 times"),
         ({"factor": 0.1}, ""),  # a heavy core
-        ({"factor": 0.03}, "its inertia is 0.03 times"),
-        ({"about_origin": True}, "if it were about the link's origin"),
+        ({"factor": 0.03}, "note: its inertia is 0.03 times"),  # a heavier one
+        ({"factor": 0.005}, "warning: its radius of gyration is 0.07"),
+        ({"about_origin": True}, "note: it would be usual if it were about the link's origin"),
     ],
 )
 def test_shapes(changes: dict[str, float], words: str) -> None:
-    """A chain of five bars of different lengths, of which the third is changed."""
+    """A chain of five bars of different lengths, of which the third is changed.
+
+    What no matter inside the shapes could have is a warning, what is unusual a note.
+    """
+    severity, _, words = words.partition(": ")
     lengths = (0.3, 0.35, 0.5, 0.45, 0.25)
     text = robot(*(
         link(f"b{n}", bar(length, **(changes if n == 2 else {})))  # type: ignore[arg-type]
@@ -226,7 +231,7 @@ def test_shapes(changes: dict[str, float], words: str) -> None:
     ))  # fmt: skip
     findings = [x for x in rm.validate(text).findings if x.check == "inertia-shape"]
     assert [x.source.element for x in findings] == (["link 'b2'"] if words else [])
-    assert all(words in x.message for x in findings)
+    assert all(words in x.message and x.severity == severity for x in findings)
 
 
 def test_signs_of_products_against_shapes() -> None:

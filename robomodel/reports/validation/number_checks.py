@@ -45,6 +45,7 @@ DUMMY = (1e-4, 1e-5)  # of the robot's mass, and of mass times size²: links wit
 FEWEST = 4  # links with shapes, or rotors, from which one can stand out
 LEAST = math.log(1.7)  # more than the ratio of radii of gyration of a thin shell and its solid
 CORE = math.log(4.0)  # the ratio for a heavy core in a solid, as of a motor in its cover
+NO_MATTER = math.log(0.1), math.log(2.3)  # ratios beyond which no matter in the shapes has any
 BEYOND = 5.0  # standard deviations
 SMALLEST = 0.03  # least standard deviation of the logarithms of these ratios
 SIGNS_DIFFER = 0.05  # of the trace of an inertia: least difference by the signs of its products
@@ -421,7 +422,8 @@ def check_shapes(context: CheckContext) -> Iterator[Finding]:
             moment = principal(each.inertial)[2]
             if off > 0.0 and not is_felt(context, each.body, moment):
                 continue
-            yield warning(
+            possible = NO_MATTER[0] <= each.ratio <= NO_MATTER[1]
+            yield (note if possible else warning)(
                 "inertia-shape",
                 each.inertial.source,
                 f"its radius of gyration is {math.exp(each.ratio):.3g} times that of its shapes as "
@@ -433,7 +435,7 @@ def check_shapes(context: CheckContext) -> Iterator[Finding]:
                 "ratio",
             )
         elif (off := _mirrored(each)) > TELLING * misfit:
-            yield warning(
+            yield note(
                 "inertia-shape",
                 each.inertial.source,
                 "the signs of its products of inertia are not those of its shapes: "

@@ -202,10 +202,21 @@ def _issues(model: Model) -> list[warnings.WarningMessage]:
     return caught
 
 
+LIMITATIONS = frozenset(
+    ("dynamics of a loop", "fluid", "gravity compensation", "joint damping", "limits of a loop",
+     "mocap", "plugin", "spring")
+)  # fmt: skip
+"""Kinds of issues that are limits of this package: the file is as it should be."""
+
+
 def _as_findings(message: Warning | str) -> list[Finding]:
-    """The warning as a finding at each of its places."""
+    """The warning as a finding at each of its places; a note where nothing is wrong in the file."""
     if isinstance(message, DescriptionWarning):
-        return [Finding("warning", "file", each.source, each.message) for each in message.issues]
+        return [
+            Finding("note" if each.kind in LIMITATIONS else "warning", "file", each.source,
+                    each.message)
+            for each in message.issues
+        ]  # fmt: skip
     return [Finding("warning", "file", Source(), str(message))]
 
 

@@ -218,13 +218,13 @@ def _of_drawings(by: Array, parts: tuple[Part, Part]) -> Array:
     """
     if not _drawn_alike(parts):
         return by
-    one, other = (part.properties for part in parts)
-    largest = max(_norm(each.inertia) for each in (one, other)) or 1.0
-    longest = max(_norm(each.com) for each in (one, other)) or 1.0
+    one, other = parts
+    largest = max(_norm(each.inertia) for each in parts) or 1.0
+    longest = max(_norm(each.com) for each in parts) or 1.0
 
     def unlike(way: Array) -> float:
-        image = _turned(one, way)
-        apart = _norm(image.com - other.com) / longest
+        image = _turned(one.properties, way)
+        apart = _norm(by @ one.place + image.com - other.com) / longest
         return apart + _norm(image.inertia - other.inertia) / largest
 
     return min(by, parts[1].turn @ parts[0].turn.T, key=unlike)
