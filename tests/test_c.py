@@ -210,23 +210,25 @@ def test_results_may_take_the_place_of_arguments(tmp_path: Path) -> None:
 def test_cpp_has_functions_of_arrays(tmp_path: Path) -> None:
     model = rm.robots.load("four_bar")
     source, _ = rm.write_c(model, tmp_path / "four-bar.c", {"aba": "aba", "energy": "energy"})
-    (tmp_path / "main.cpp").write_text("""
+    q = model.random_configuration(0)
+    (tmp_path / "main.cpp").write_text(
+        """
 #include <cstdio>
 #include "four-bar.h"
 int main() {
-  std::array<double, FOUR_BAR_NQ> q = {0.6, 0.7, 0.8};
+  std::array<double, FOUR_BAR_NQ> q = {CLOSED};
   const auto a = four_bar::aba(q, {0.2}, {0.3});
   const auto energy = four_bar::energy(q, {0.2});
   std::printf("%.17g %.17g %.17g", a[0], energy.kinetic[0], energy.potential[0]);
 }
-""")
+""".replace("CLOSED", ", ".join(map(repr, q.tolist())))
+    )
     flags = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
     program, made = tmp_path / "main", tmp_path / "robot.o"
     compiler = COMPILERS[0] if COMPILERS else "g++"
     subprocess.run([compiler, *WARNINGS, "-c", source, "-o", made], check=True)
     subprocess.run(["g++", *flags, tmp_path / "main.cpp", made, "-o", program, "-lm"], check=True)
     said = subprocess.run([str(program)], check=True, capture_output=True, text=True).stdout
-    q = np.array([0.6, 0.7, 0.8])
     expected = [*rm.aba(model, q, [0.2], [0.3]), *rm.energy(model, q, [0.2])]
     np.testing.assert_allclose([float(x) for x in said.split()], expected, rtol=1e-12)
 

@@ -263,6 +263,20 @@ def test_what_configurations_are_drawn_from() -> None:
         floating.random_configuration(0, base_pose=[0.0] * 7)
 
 
+def test_a_base_that_a_rod_holds_has_no_pose_of_its_own() -> None:
+    held = rm.load(
+        robot(
+            link("body"),
+            joint("hold", "base", "body", kind="floating"),
+            loop("rod", "rod", "base", "body", "0.2 0.3 0.9", "0.4 0.1 0.2", "", 'length="0.8"'),
+        )
+    )
+    q = held.random_configuration(0, base_pose="random")
+    assert np.max(np.abs(held.residual(q))) < 1e-12
+    with pytest.raises(ValueError, match="tied to the world, so its pose is drawn with"):
+        held.random_configuration(0, base_pose=[0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0])
+
+
 # ---- rows that cannot be closed ------------------------------------------------------------------
 
 BAD = (math.nan, math.inf, -math.inf)

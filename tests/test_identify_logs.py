@@ -61,7 +61,7 @@ def test_tables_and_files_are_alike(tmp_path: Path) -> None:
 
 
 def test_identify_takes_logs(tmp_path: Path) -> None:
-    table = columns(LEG)
+    table = columns(LEG, seconds=4.0)
     plain = rm.identification.read_log(LEG, table)
     by_arrays = rm.identify(LEG, plain.q, plain.v, plain.a, plain.tau, free="mass")
     path = in_csv(tmp_path / "log.csv", table)
@@ -102,7 +102,7 @@ def test_velocities_from_positions(rotors: bool) -> None:
 
 
 def test_encoders_and_forces_of_rotors() -> None:
-    table = columns(LEG)
+    table = columns(LEG, seconds=4.0)
     plain = rm.identification.read_log(LEG, table)
     g = LEG.constraint_jacobian(plain.q)
     rotors = [name for name in LEG.joint_names if "rotor" in name]

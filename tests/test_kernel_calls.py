@@ -237,6 +237,12 @@ def test_kernels_run_in_many_threads_at_once() -> None:
     assert not wrong
 
 
+def ignore_forks() -> None:
+    """Python's own warning of forks beside threads, and JAX's, whose threads are such."""
+    warnings.simplefilter("ignore", DeprecationWarning)
+    warnings.filterwarnings("ignore", r"os\.fork\(\) was called", RuntimeWarning)
+
+
 def _in_worker(arguments: tuple) -> np.ndarray:
     kernel, *arrays = arguments
     return kernel(*arrays)
@@ -247,12 +253,10 @@ def test_kernels_work_in_other_processes(method: str) -> None:
     model = rm.robots.load("six_bar")
     q, v, tau = states(model, 5)
     kernel = rm.compile(model, "aba")
-    with (
-        warnings.catch_warnings(),
-        multiprocessing.get_context(method).Pool(1) as pool,
-    ):
-        warnings.simplefilter("ignore", DeprecationWarning)  # fork beside threads
-        found = pool.map(_in_worker, [(kernel, q, v, tau)])[0]
+    with warnings.catch_warnings():
+        ignore_forks()
+        with multiprocessing.get_context(method).Pool(1) as pool:
+            found = pool.map(_in_worker, [(kernel, q, v, tau)])[0]
     np.testing.assert_array_equal(found, kernel(q, v, tau))
 
 
@@ -282,7 +286,7 @@ def test_a_fork_amid_a_compilation_does_not_wait_for_ever(
     def child() -> None:
         answer = context.Queue()
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # fork beside threads
+            ignore_forks()
             process = context.Process(target=_compiled_here, args=(answer,), daemon=True)
             process.start()
         assert answer.get(timeout=60.0) == 13.0
@@ -351,7 +355,7 @@ def test_threads_that_a_fork_left_behind_are_not_waited_for() -> None:
     q, v, tau = states(model, 40)
     expected = kernel(q, v, tau, threads=2)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
+        ignore_forks()
         with multiprocessing.get_context("fork").Pool(1) as pool:
             found = pool.apply_async(_with_threads, (kernel, q, v, tau)).get(60.0)
     np.testing.assert_array_equal(found, expected)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import pickle
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import replace
 
 import numpy as np
@@ -294,8 +295,11 @@ def test_functions_are_those_of_the_changed_robot(
         (rm.aba, (q, v, x), {"method": "unconstrained"}),
     ]
     for function, arguments, options in calls:
-        ours = function(model, *arguments, parameters=given, backend="numpy", **options)
-        theirs = function(other, *arguments, backend="numpy", **options)
+        with ExitStack() as stack:
+            if function is rm.contact_aba and model.nv <= 2:
+                stack.enter_context(pytest.warns(RuntimeWarning, match="contacts contradict"))
+            ours = function(model, *arguments, parameters=given, backend="numpy", **options)
+            theirs = function(other, *arguments, backend="numpy", **options)
         pairs = zip(ours, theirs, strict=True) if isinstance(ours, tuple) else [(ours, theirs)]
         for one, two in pairs:
             close(one, two, 1e-10, least=1e-5)  # some are zero, as a parallelogram's armature

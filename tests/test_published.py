@@ -150,7 +150,10 @@ def test_flyball_governor_for_ten_seconds() -> None:
 def test_flyball_governor_in_long_steps(method: str) -> None:
     """Steps of 16 times what the dampers decay in, at which explicit methods blow up."""
     check_governor(0.2, method, 0.05, step=2e-3)
-    with pytest.raises(rm.motion.SimulationError):
+    with (
+        pytest.warns(RuntimeWarning, match="'rk4' is unstable with steps of 0.002 s"),
+        pytest.raises(rm.motion.SimulationError),
+    ):
         check_governor(0.2, "rk4", 0.05, step=2e-3)
 
 

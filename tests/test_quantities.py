@@ -203,7 +203,7 @@ def test_compiled_and_numpy_agree_in_batches(name: str, function: str) -> None:
     model = spatial() if name == "spatial" else rm.robots.load(name)
     given = dict(zip("qva", states(model, 4), strict=True))
     arguments = [given[x].reshape(2, 2, -1) for x in FUNCTIONS[function]]
-    call, framed = getattr(rm, function), "frame" in function or function == "jacobian"
+    call, framed = getattr(rm.dynamics, function), "frame" in function or function == "jacobian"
     link = (model.bodies[-1].name, (0.1, -0.2, 0.3))
     for reference in REFERENCES if framed else (None,):
         frame = (link,) if framed else ()

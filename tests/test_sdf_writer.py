@@ -45,6 +45,7 @@ def written(model, **options):
 
 @pytest.mark.filterwarnings("ignore:.*reflected inertia between joints")
 @pytest.mark.filterwarnings("ignore:.*has moments of inertia but no mass")
+@pytest.mark.filterwarnings("ignore:.*the tree will not do")
 @pytest.mark.parametrize(
     "name",
     few(DISTINCT, "belt_leg", "five_bar"),

@@ -497,7 +497,8 @@ class Model:
                 sizes) on its own assembly mode, whichever that is.
             branch: "any" draws from all assembly modes, with limits where loops leave a way to.
             base_pose: [x y z qx qy qz qw] of the floating base, or "random" for any orientation,
-                within a metre. By default that of :meth:`neutral`.
+                within a metre. By default that of :meth:`neutral`. The pose of a base that loops
+                tie to the world is always drawn with them.
 
         Returns:
             q: The configuration (nq,).

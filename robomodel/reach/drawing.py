@@ -75,14 +75,24 @@ def _pose(
     if isinstance(base_pose, str):
         if base_pose != "random":
             raise ValueError(f"base_pose is seven numbers, or 'random', not '{base_pose}'")
-        return random_poses(rng, 1)[0] if model.floating_base is not None else None
+        return random_poses(rng, 1)[0] if _base_is_free(model) else None
     if model.floating_base is None:
         raise ValueError(f"'{model.name}' has no floating base, so base_pose means nothing")
+    if not _base_is_free(model):
+        raise ValueError(
+            f"the floating base of '{model.name}' is tied to the world, so its pose is drawn with "
+            "what ties it: leave base_pose out"
+        )
     pose = as_array(base_pose, 7, "base_pose", "7")
     size = float(np.linalg.norm(pose[..., 3:]))
     if pose.shape != (7,) or not np.all(np.isfinite(pose)) or not size:
         raise ValueError("base_pose needs seven finite numbers: x y z qx qy qz qw")
     return np.concatenate([pose[:3], pose[3:] / size])
+
+
+def _base_is_free(model: Model) -> bool:
+    """There is a floating base, and no loop or coupling ties it to the world."""
+    return model.floating_base is not None and model.clusters[0].kind == "joint"
 
 
 # ---- near a configuration ------------------------------------------------------------------------
