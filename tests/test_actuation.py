@@ -75,6 +75,7 @@ def test_joints_with_rotors_or_limits_are_driven() -> None:
     assert pickle.loads(pickle.dumps(model)).actuators == model.actuators
 
 
+@pytest.mark.slow_cases("tello")
 @pytest.mark.parametrize("name", few(rm.robots.names(), "five_bar", "mini_cheetah", "tello"))
 def test_shipped_robots_power(name: str) -> None:
     """Bᵀ v are rates of the joints at which motors push, or of what they drive."""
@@ -578,6 +579,7 @@ def test_limits_of_a_batch_are_those_of_each_state() -> None:
     np.testing.assert_allclose(rest, np.broadcast_to([21.0, 3.0], (4, 3, 2)))
 
 
+@pytest.mark.slow_cases("tello")
 @pytest.mark.parametrize("name", ["mini_cheetah", "tello", "belt_leg", "four_bar"])
 def test_compiled_limits_are_those_by_singular_values(name: str) -> None:
     model = rm.robots.load(name)

@@ -101,6 +101,7 @@ def test_a_calf_behind_a_linkage(legged: rm.Model) -> None:
     assert reach(legged, "hip").effort == 23.7
 
 
+@pytest.mark.slow_cases("urdf", "sdf")
 @pytest.mark.parametrize("form", ["urdf", "sdf", "mjcf"])
 def test_open_trees_carry_the_limits_of_motors(form: str, calfed: rm.Model) -> None:
     """The calf, independent, keeps moving; its limits are those behind its linkage."""
@@ -172,6 +173,7 @@ def test_grashof(lengths: tuple[float, ...], kind: str) -> None:
     assert margin == pytest.approx(p + q - s - g)
 
 
+@pytest.mark.slow_cases("planar_leg_linkage", "crank_rocker")
 @pytest.mark.parametrize("name", ["crank_rocker", "four_bar", "planar_leg_linkage"])
 def test_shipped_four_bars_are_found(name: str) -> None:
     (found,) = rm.actuation(rm.robots.load(name)).four_bars
@@ -386,6 +388,7 @@ def slider(start: float, **limits: tuple[float, float]) -> rm.Model:
     )  # fmt: skip
 
 
+@pytest.mark.slow_cases("0.4")
 @pytest.mark.parametrize("start", [0.0, 0.4])
 def test_ranges_of_joints_that_turn_back(start: float) -> None:
     way = reach(slider(start), "way")
@@ -393,6 +396,7 @@ def test_ranges_of_joints_that_turn_back(start: float) -> None:
     assert (way.lower_by, way.upper_by) == ("loop", "loop")
 
 
+@pytest.mark.slow_cases("-1.0-0.4-bounds1")
 @pytest.mark.parametrize(
     ("first", "upper", "bounds"),
     [(0.3, 0.1 * math.cos(0.3) + math.sqrt(0.09 - 0.01 * math.sin(0.3) ** 2), ("pin", "turn")),
@@ -428,6 +432,7 @@ def rows_of(text: str, joint: str) -> list[list[str]]:
     return [row for row in rows if row[0] == joint]
 
 
+@pytest.mark.slow
 def test_two_designs_stand_joint_by_joint(legged: rm.Model) -> None:
     """A linkage and a belt: joints of both, of one alone, and curves over each other."""
     rows = ("hip", "calf", "rod")

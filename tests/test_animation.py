@@ -260,6 +260,7 @@ def test_positions_of_other_joints_are_enough() -> None:
         read_motion(model, {n: x[:1] for n, x in log.items()})
 
 
+@pytest.mark.slow
 def test_samples_between_which_loops_do_not_close_are_shown_as_they_are() -> None:
     model = rm.robots.load("five_bar")
     ends = [model.random_configuration(seed, branch="any") for seed in (48, 49)]

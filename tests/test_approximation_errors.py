@@ -119,6 +119,7 @@ def by_mujoco(tree: OpenTree, measure) -> dict[str, float]:
     return dict(zip(tree.dof_names, np.median(np.array(off) / scale, axis=0), strict=True))
 
 
+@pytest.mark.slow_cases("parallel_ankle")
 @pytest.mark.parametrize("name", ["crank_rocker", "parallel_ankle"])
 def test_errors_are_those_of_the_tree_in_mujoco(name: str) -> None:
     fitted = written_tree(rm.robots.load(name), TreeOptions(tendons=False))
@@ -128,6 +129,7 @@ def test_errors_are_those_of_the_tree_in_mujoco(name: str) -> None:
             assert tree.errors[joint_name].median == pytest.approx(median, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_no_joint_is_worse_than_with_links_as_they_are() -> None:
     """In what is printed, with a verdict each."""
     for name in ("parallel_ankle", "belt_leg", "six_bar"):
@@ -138,6 +140,7 @@ def test_no_joint_is_worse_than_with_links_as_they_are() -> None:
         assert errors.lumped.verdict in errors.verdict
 
 
+@pytest.mark.slow
 def test_what_should_stay_exact() -> None:
     """Belts, and a crank-rocker beside links as they are; nothing of a plain arm."""
     assert approximation_errors(rm.robots.load("crank_rocker")).keep_exact == ("rocker_joint",)
@@ -223,6 +226,7 @@ def test_tags_are_changed_where_they_stand(newline: str) -> None:
     assert annotate_mjcf(text, "f.xml", {}).text == text
 
 
+@pytest.mark.slow
 def test_a_file_in_another_encoding_is_written_as_utf_8(run, tmp_path: Path) -> None:
     stock, out = tmp_path / "stock.xml", tmp_path / "out.xml"
     text = (
@@ -340,6 +344,7 @@ def test_drake_on_the_command_line(run, tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_what_cannot_be_written_is_told(run, tmp_path: Path) -> None:
     stock = tmp_path / "stock.urdf"
     stock.write_text(stock_urdf())

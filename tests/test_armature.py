@@ -114,6 +114,7 @@ def chain() -> Description:
 LIMIT = '<limit lower="-1" upper="1" effort="1" velocity="1"/>'
 
 
+@pytest.mark.slow_cases("True")
 @pytest.mark.parametrize("floating_base", few([False, True], True))
 def test_open_chain_agrees_with_mujoco(floating_base: bool) -> None:
     description = chain()

@@ -53,6 +53,7 @@ def test_exact_methods_agree_on_shipped_robots(name: str) -> None:
     agree(model, *states(model, 3, 1), f_ext)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", few(["mini_cheetah", "planar_leg_linkage", "belt_leg"], "belt_leg")
 )
@@ -89,6 +90,7 @@ def test_exact_methods_agree_on_random_mechanisms(mechanism: Mechanism) -> None:
     agree_on(mechanism)
 
 
+@pytest.mark.slow_cases("tether")
 @pytest.mark.parametrize("kind", few([*KINDS, "tether"], "mimic", "rod", "tether"))
 def test_exact_methods_agree_on_every_kind(kind: str) -> None:
     for seed in range(10):
@@ -159,6 +161,7 @@ def test_the_spanning_tree_is_an_open_tree() -> None:
     assert relative(g.T @ rm.crba(tree, spanning) @ g, rm.crba(model, q)) < 1e-13
 
 
+@pytest.mark.slow
 def test_efpa_of_every_method() -> None:
     model = rm.robots.load("planar_leg_linkage")
     q, _, _ = states(model, 4, 5)

@@ -233,6 +233,7 @@ int main() {
     np.testing.assert_allclose([float(x) for x in said.split()], expected, rtol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("g++"), reason="no C++ compiler here")
 def test_large_functions_compile_as_cpp(tmp_path: Path) -> None:
     """In parts that share arrays, as for who has no C compiler."""

@@ -305,6 +305,7 @@ def test_processes_may_write_at_once(place: Path) -> None:
     assert results[0] == run("planar_leg_linkage")[0]
 
 
+@pytest.mark.slow
 def test_without_llvm_numpy_serves_and_says_so_once(tmp_path: Path) -> None:
     (tmp_path / "llvmlite.py").write_text("raise ImportError('no LLVM for this machine')")
     code = (
@@ -328,6 +329,7 @@ def test_without_llvm_numpy_serves_and_says_so_once(tmp_path: Path) -> None:
         run("six_bar")
 
 
+@pytest.mark.slow
 def test_what_is_on_disk_is_neither_traced_nor_compiled(place: Path) -> None:
     code = (
         "import sys, numpy as np\n"

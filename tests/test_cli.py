@@ -46,6 +46,7 @@ def test_info_shows_every_joint_body_and_constraint(run, name):
     assert "\x1b" not in out
 
 
+@pytest.mark.slow_cases("jvrc1", "mit_humanoid")
 @pytest.mark.parametrize("name", ROBOTS)
 def test_info_as_json(report, name):
     model = rm.robots.load(name)
@@ -338,6 +339,7 @@ def test_a_report_on_a_screen_states_its_error_once(run, monkeypatch, tmp_path):
     assert err == ""
 
 
+@pytest.mark.slow
 def test_as_a_process_reading_standard_input():
     text = rm.robots.path("four_bar").read_bytes()
     done = subprocess.run(

@@ -45,6 +45,7 @@ def with_inertial(d: Description, name: str, **changes: Any) -> Description:
     ))  # fmt: skip
 
 
+@pytest.mark.slow_cases("xml-mini_cheetah", "sdf-mini_cheetah")
 @pytest.mark.parametrize("name", few(rm.robots.names(), "four_bar", "puma560", "mini_cheetah"))
 @pytest.mark.parametrize("ending", ["urdf", "sdf", "xml"])
 def test_written_files_are_the_same_robot(name, ending, tmp_path):
@@ -381,6 +382,7 @@ def test_renamed_links_are_pairs_in_every_format(name, ending, tmp_path):
     assert comparison.links == ((name, f"{name}_2"),)
 
 
+@pytest.mark.slow_cases("sdf", "xml")
 @pytest.mark.parametrize("ending", FORMATS)
 def test_mirrored_tensors_are_named_in_every_format(ending, tmp_path):
     """Also where the writer lends moments of other links, which no motion can tell."""

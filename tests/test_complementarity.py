@@ -55,6 +55,7 @@ def obeys(problem: ArrayProblem, x: Array, within: float) -> None:
         assert bound * abs(y[j]) + x[j] * y[j] <= within * size
 
 
+@pytest.mark.slow_cases("6-2-2-12")
 @pytest.mark.parametrize(
     ("k", "stops", "boxes", "freedoms"),
     [(1, 0, 0, 6), (4, 0, 0, 18), (2, 1, 3, 8), (0, 3, 4, 9), (4, 0, 0, 6), (6, 2, 2, 12)],

@@ -104,6 +104,7 @@ def test_integrate_follows_joint_velocities(model: rm.Model) -> None:
         assert (ahead[name] - behind[name]) / (2 * h) == pytest.approx(rate, rel=1e-6, abs=1e-7)
 
 
+@pytest.mark.slow
 def test_spins_of_rods_move_as_they_are_asked_to() -> None:
     """A freedom of a ball whose other two depend on the loop: strides are compiled, no damped ones.
 
@@ -121,6 +122,7 @@ def test_spins_of_rods_move_as_they_are_asked_to() -> None:
     np.testing.assert_allclose(model.difference(q, far), 8.0 * dv, rtol=0, atol=1e-12)
 
 
+@pytest.mark.slow_cases("tello")
 @pytest.mark.parametrize("name", ["tello", "planar_leg_linkage", "belt_leg", "mini_cheetah"])
 def test_independent_joints_move_and_loops_are_left_open(name: str) -> None:
     """Independent joints go along dv, the others of loops stay; without loops it is integrate."""
@@ -287,6 +289,7 @@ def any_model(request: pytest.FixtureRequest) -> rm.Model:
     return rm.robots.load(request.param)
 
 
+@pytest.mark.slow_cases("tello-inf", "tello--inf")
 @pytest.mark.parametrize("bad", BAD)
 def test_one_bad_row_is_its_own_matter(any_model: rm.Model, bad: float) -> None:
     """Whatever is not finite comes out not finite, and nothing else does, without a word."""
@@ -686,6 +689,7 @@ def test_near_a_vanishing_pivot_g_stays_accurate() -> None:
         assert np.max(np.abs(k @ g)) < 1e-13
 
 
+@pytest.mark.slow
 def test_a_spherical_cluster_of_many_rows_is_solved_exactly() -> None:
     """A body on three rods and a ball: 3 dependent columns or more, no lucky pivots."""
     parts = [link("plate"), joint("free", "base", "plate", kind="floating")]

@@ -57,6 +57,7 @@ def centre_of_pressure(model: rm.Model, q: Array, points: Sequence, forces: Arra
 # ---- what textbooks say --------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_all_rebounds_of_a_ball() -> None:
     """Each takes e times as long as the one before, and reaches e² as high."""
     ball = rm.load(
@@ -167,6 +168,7 @@ def test_tello_stands() -> None:
     assert np.all(hull.equations[:, :2] @ centre + hull.equations[:, 2] <= 1e-9)
 
 
+@pytest.mark.slow
 def test_a_four_bar_leg_stands() -> None:
     """On a rail, under PD: it comes to rest, and the ground bears it."""
     model = rm.load(rm.robots.path("planar_leg_linkage"), extend=RAIL)

@@ -42,6 +42,7 @@ def jacobian(model: rm.Model, q: Array, frames: list) -> Array:
     )
 
 
+@pytest.mark.slow_cases("mini_cheetah-frames0")
 @pytest.mark.parametrize(
     ("name", "frames"),
     [
@@ -173,6 +174,7 @@ def test_painleve() -> None:
         assert not forces.any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "frames"),
     few(

@@ -99,6 +99,7 @@ def of_pinocchio(text, floating=False):
     return pin.buildModelFromXML(text, *([pin.JointModelFreeFlyer()] if floating else []))
 
 
+@pytest.mark.slow_cases("text1-True", "text3-False")
 @pytest.mark.parametrize(
     ("text", "floating"), [(OPEN, False), (OPEN, True), (PLANAR, True), (PLACED, False)]
 )
@@ -184,6 +185,7 @@ def test_rotors_that_pinocchio_does_not_know():
     assert_undone(model, "pinocchio")
 
 
+@pytest.mark.slow_cases("tello")
 @pytest.mark.parametrize("name", ["mini_cheetah", "four_bar", "tello", "mit_humanoid"])
 def test_joints_that_follow_others(name):
     """Pinocchio's open tree has every joint: positions and velocities are all joints' own."""

@@ -18,6 +18,7 @@ from robomodel.reports.approximation import soft_constraint_errors
 ROBOTS = ("mini_cheetah", "mit_humanoid_leg", "four_bar", "teleop_arm", "belt_leg")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", few(ROBOTS, "four_bar"))
 def test_mujoco_computes_the_open_tree_as_we_do(run, tmp_path: Path, name: str) -> None:
     out = tmp_path / "open.xml"

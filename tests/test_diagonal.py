@@ -11,6 +11,7 @@ from robomodel.papers.spatial_operators import diagonal_equations
 ROBOTS = ["four_bar", "tello", "mini_cheetah", "puma560"]
 
 
+@pytest.mark.slow_cases("tello")
 @pytest.mark.parametrize("name", ROBOTS)
 def test_forward_dynamics_energy_and_power(name: str) -> None:
     model = rm.robots.load(name)
@@ -29,6 +30,7 @@ def test_forward_dynamics_energy_and_power(name: str) -> None:
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10 * np.abs(expected).max())
 
 
+@pytest.mark.slow
 def test_bias_without_gravity_does_no_work() -> None:
     model = rm.load(rm.robots.path("tello"), gravity=(0, 0, 0))
     q, v = model.random_configuration(3), np.linspace(-1, 1, model.nv)

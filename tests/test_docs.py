@@ -44,6 +44,7 @@ def test_files_that_pages_link_to_are_on_the_site() -> None:
             assert f"!{name}" in rules, (page, target)
 
 
+@pytest.mark.slow_cases("docs/tutorial.md")
 @pytest.mark.parametrize("page", few(SNIPPETS, "README.md", "docs/tutorial.md"))
 def test_snippets_run(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -244,8 +245,12 @@ COMMANDS = sorted(
 
 
 def _slower(command: str) -> object:
-    """Searches and drawings over a range take a second or more each."""
-    slow = re.match(r"robomodel (excite|code|graph belt_leg|graph four_bar --over)", command)
+    """Searches, reports and drawings over a range take half a second or more each."""
+    slow = re.match(
+        r"robomodel (excite|code|graph belt_leg|graph \S+ --over|calibrate|validate crank_rocker"
+        r"|actuation (four_bar crank_rocker|planar_leg_linkage))",
+        command,
+    )
     return pytest.param(command, marks=pytest.mark.slow) if slow else command
 
 
@@ -257,6 +262,7 @@ def test_commands_run(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert done.value.code in (0, 1)  # 1 for findings
 
 
+@pytest.mark.slow_cases("8")
 @pytest.mark.parametrize("number", range(len(EXAMPLES)))
 @pytest.mark.filterwarnings("ignore:.*moves no mass:robomodel.DescriptionWarning")
 def test_the_format_examples_load(number: int) -> None:

@@ -63,6 +63,7 @@ def test_attributes(name: str) -> None:
     assert not RAW.search(text)
 
 
+@pytest.mark.slow_cases("contact_aba", "actuation", "validate", "calibrate", "excitation")
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_examples_run(name: str) -> None:
     """Every public function shows itself, and prints what it says."""

@@ -109,6 +109,7 @@ def check(mechanism: Mechanism, rng: np.random.Generator) -> bool:
     return True
 
 
+@pytest.mark.slow_cases("rod")
 @pytest.mark.parametrize("kind", few([*KINDS, "tether"], "belt", "rod"))
 def test_every_kind_of_mechanism(kind: str) -> None:
     checked = 0
@@ -176,6 +177,7 @@ def test_kinetic_energy_is_of_the_mass_matrix(robot: rm.Model) -> None:
     assert relative(rm.energy(robot, q, v)[0], kinetic) < 1e-13
 
 
+@pytest.mark.slow_cases("mini_cheetah")
 @pytest.mark.parametrize("name", ROBOTS)
 def test_frames_energy_and_momentum_agree_with_the_oracle(name: str) -> None:
     model = rm.robots.load(name)
@@ -221,6 +223,7 @@ def test_a_batch_is_its_states_one_by_one(robot: rm.Model) -> None:
     assert rm.energy(robot, q2, v2)[0].shape == (2, 2)
 
 
+@pytest.mark.slow_cases("mini_cheetah-9")
 @pytest.mark.parametrize("every", few([1, 9], 9))
 def test_external_forces_act_through_jacobians(robot: rm.Model, every: int) -> None:
     """f_ext on links, spinning rotors and fixed links included, is Jᵀ f."""

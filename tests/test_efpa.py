@@ -47,6 +47,7 @@ def check(model: rm.Model, q: Array, places: list) -> None:
     np.testing.assert_array_equal(found, np.swapaxes(found, -1, -2))
 
 
+@pytest.mark.slow_cases("mini_cheetah")
 @pytest.mark.parametrize("name", shipped.ROBOTS)
 def test_shipped_robots(name: str) -> None:
     model = rm.robots.load(name)
@@ -177,6 +178,7 @@ def test_frames_on_the_world_and_no_frames() -> None:
     assert rm.efpa(model, q, []).shape == (3, 0, 0)
 
 
+@pytest.mark.slow_cases("mini_cheetah")
 @pytest.mark.parametrize("name", few(DISTINCT, "belt_leg", "four_bar", "mini_cheetah"))
 def test_compiled_equals_numpy(name: str) -> None:
     model = rm.robots.load(name)
@@ -204,6 +206,7 @@ def test_what_counts_as_one_frame() -> None:
     assert rm.compile(model, "jacobian", frame=(foot, (0, 0, 1)))(q).shape == (6, model.nv)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", few(["mini_cheetah", "tello", "planar_leg_linkage", "four_bar"], "four_bar")
 )

@@ -88,6 +88,7 @@ def landing(leg: rm.Model, speed: float, step: float) -> rm.motion.Trajectory:
     return rm.simulate(leg, q, v, duration=0.1, step=step, ground=rm.Ground(), contacts=[FOOT])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("speed", "most"), few([(3.0, 1e-5), (5.0, 1e-4), (10.0, 1e-2)], (5.0, 1e-4))
 )
@@ -271,6 +272,7 @@ def spring(stiffness: float, friction: float) -> rm.Model:
     )  # fmt: skip
 
 
+@pytest.mark.slow_cases("0.001")
 @pytest.mark.parametrize("step", [1e-3, 1e-2])
 def test_springs_keep_their_energy(step: float) -> None:
     model = spring(100.0, 0.0)
@@ -306,6 +308,7 @@ def test_rebounds_keep_their_energy() -> None:
     assert motion.energy[-1] >= (1.0 - 2e-4) * motion.energy[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gap", few([1e-4, 2e-3], 1e-4))
 def test_collisions_follow_each_other(gap: float) -> None:
     """A row of balls hands its velocity on within a step; simulations and rollouts alike."""
@@ -402,6 +405,7 @@ def test_belts_static_friction_and_compliance() -> None:
     assert math.isclose(motion.contact_forces[-1, :, 2].sum(), 2.0 * 9.81, rel_tol=1e-6)
 
 
+@pytest.mark.slow_cases("planar_leg_linkage")
 @pytest.mark.parametrize("name", ["four_bar", "planar_leg_linkage"])
 def test_rollouts_pass_change_points_at_any_speed(name: str) -> None:
     """Parallelograms that swing through their flat positions: none is lost, energy stays."""

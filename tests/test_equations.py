@@ -60,6 +60,7 @@ def test_sizes_and_names_are_the_papers():
     assert names == ["a[link2]", "f[link2]", "fx[link2]", "tau[joint2]", "qdd[joint2]"]
 
 
+@pytest.mark.slow_cases("tello")
 @pytest.mark.parametrize("name", ["puma560", "five_bar", "tello"])
 def test_rows_mirror_columns(name):
     """Wrench and a, acceleration and f, torque and q̈, loop and multiplier: a symmetric matrix."""
@@ -110,6 +111,7 @@ def test_rnea_order_makes_inverse_dynamics_triangular(view):
 # ---- inverse, forward, hybrid -------------------------------------------------------------------
 
 
+@pytest.mark.slow_cases("puma560", "mini_cheetah")
 @pytest.mark.parametrize("name", ROBOTS)
 def test_inverse_forward_and_hybrid_agree_with_the_recursions(name):
     model = rm.robots.load(name)
@@ -371,6 +373,7 @@ def five_bar(request, tmp_path):
     return rm.load(tmp_path / "five_bar.sdf", gravity=model.gravity)
 
 
+@pytest.mark.slow_cases("sdf")
 def test_a_planar_factor_makes_the_five_bars_loop_determined(five_bar):
     """All five rows of J5: three multipliers are open, closed by the planar factor (001, VII)."""
     q, v, a, tau = state(five_bar)

@@ -61,6 +61,7 @@ def test_parallelograms_are_parallelograms(a: float, b: float) -> None:
         np.testing.assert_allclose((coupler, rocker - crank), 0.0, rtol=0, atol=1e-9)
 
 
+@pytest.mark.slow
 @ANY
 def test_other_linkages_are_on_one_branch() -> None:
     """Along both branches, the angles that second derivatives of the closing give; one is taken."""

@@ -543,6 +543,7 @@ def test_pieces_cover_a_batch_once_and_begin_with_tiles(count: int, threads: int
     assert len(pieces) >= min(threads, -(-count // 8))
 
 
+@pytest.mark.tables_cases("1")
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 @pytest.mark.parametrize("threads", [1, 2])

@@ -80,6 +80,7 @@ def test_random_mechanisms_compiled_equal_numpy(kind: str) -> None:
     compare_with_numpy(random_mechanism(np.random.default_rng([5, len(kind)]), [kind], n_joints=6))
 
 
+@pytest.mark.tables
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 def test_more_random_mechanisms_compiled_equal_numpy(seed: int) -> None:

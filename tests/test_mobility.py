@@ -78,6 +78,7 @@ def test_linkages_have_the_mobility_that_was_meant(name: str, noise: float) -> N
     check(name, 0, noise)
 
 
+@pytest.mark.tables
 @pytest.mark.slow
 @pytest.mark.parametrize("noise", [0.0, 1e-10, 1e-4])
 @pytest.mark.parametrize("name", FAMILY)

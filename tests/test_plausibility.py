@@ -115,6 +115,7 @@ def test_moments_without_a_mass() -> None:
     assert message == "<text>:3: link 'l0': has moments of inertia but no mass; give it its mass"
 
 
+@pytest.mark.slow_cases("sdf", "xml")
 @pytest.mark.parametrize("ending", ["urdf", "sdf", "usda", "xml"])
 def test_links_of_linkages_without_a_mass(ending: str, tmp_path: Path) -> None:
     """Named in each format; of SDF and MJCF, which demand a mass, 1e-12 kg is written."""

@@ -127,6 +127,7 @@ def motions(model: rm.Model, count: int, times: int, dtype: str) -> list[np.ndar
     return [x.astype(dtype) for x in (q, 0.1 * v, 0.1 * tau)]
 
 
+@pytest.mark.slow_cases("four_bar-rk4-float64")
 @pytest.mark.parametrize(
     ("robot", "method", "dtype"),
     [

@@ -62,6 +62,7 @@ def test_squeezer() -> None:
     np.testing.assert_allclose(rates, RATES, rtol=0, atol=2e-7)
 
 
+@pytest.mark.slow
 def test_squeezer_energy() -> None:
     """What the crank's motor gives is kinetic energy and the spring's."""
     model = rm.load(DATA / "squeezer.urdf")
@@ -146,6 +147,7 @@ def test_flyball_governor_for_ten_seconds() -> None:
     check_governor(10.0, None, 1e-7, step=0.05)
 
 
+@pytest.mark.slow_cases("semi_implicit_euler")
 @pytest.mark.parametrize("method", ["semi_implicit_euler", "time_stepping"])
 def test_flyball_governor_in_long_steps(method: str) -> None:
     """Steps of 16 times what the dampers decay in, at which explicit methods blow up."""

@@ -85,6 +85,7 @@ def check_coriolis(model: rm.Model, q: Array, v: Array, *, differences: float = 
     close(c + np.swapaxes(c, -1, -2), change, differences, least=size)
 
 
+@pytest.mark.slow_cases("mini_cheetah")
 @pytest.mark.parametrize("name", ROBOTS)
 def test_coriolis_of_shipped_robots(name: str) -> None:
     model = rm.robots.load(name)
@@ -146,6 +147,7 @@ def projected(name: str) -> tuple[rm.Model, Oracle, Array, Array, Array, Array, 
     return model, oracle, q, v, a, at, big
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", few(["mini_cheetah", "six_bar", "belt_leg", "four_bar"], "belt_leg")
 )
@@ -197,6 +199,11 @@ FUNCTIONS = {
 }  # fmt: skip
 
 
+@pytest.mark.slow_cases(
+    "five_bar-frame_bias", "five_bar-frame_velocity", "five_bar-center_of_mass_velocity",
+    "five_bar-gravity_force", "five_bar-center_of_mass_jacobian",
+    "five_bar-center_of_mass_acceleration",
+)  # fmt: skip
 @pytest.mark.parametrize("function", FUNCTIONS)
 @pytest.mark.parametrize("name", few(["mini_cheetah", "five_bar", "spatial"], "five_bar"))
 def test_compiled_and_numpy_agree_in_batches(name: str, function: str) -> None:

@@ -334,6 +334,7 @@ def consumers(kind: str) -> rm.Model:
     return slider_crank() if kind == "slider-crank" else rm.robots.load(kind)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*the tree will not do")
 @pytest.mark.parametrize(
     "kind",

@@ -102,6 +102,7 @@ def test_every_joint(kind: str, base: bool) -> None:
     check(model, states(model))
 
 
+@pytest.mark.slow_cases("rod_four_bar")
 @pytest.mark.parametrize("kind", few(KINDS, "gear", "coupling", "rod_four_bar"))
 def test_every_kind_of_mechanism(kind: str) -> None:
     for seed in range(10):

@@ -147,6 +147,7 @@ def test_rotors_inside_linkages_are_checked() -> None:
         assert all(each.value == pytest.approx(81 * inertia) for each in told)
 
 
+@pytest.mark.slow
 def test_ranges_end_where_limits_are_met() -> None:
     """Of the rocker when the crank is limited: by the law of cosines, not at a sample before."""
     text = four_bar(marks=(True, False, False)).replace(

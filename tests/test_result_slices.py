@@ -58,6 +58,7 @@ def agree(program: Program, dtype: str, made: tuple[Slice, ...] | None = None) -
         assert np.signbit(found[:, -2]).all()
 
 
+@pytest.mark.slow_cases("float64")
 @each_dtype
 def test_any_slices_give_the_same_numbers(dtype: str) -> None:
     program = branches(3, 5, 4)

@@ -39,6 +39,7 @@ DOF = {
 }
 
 
+@pytest.mark.slow_cases("tello")
 @pytest.mark.parametrize("name", few(ROBOTS, "mini_cheetah", "six_bar", "tello"))
 def test_model(name):
     """Freedoms, mass and clusters; closed and consistent at random configurations."""

@@ -236,6 +236,7 @@ def test_crank_rocker():
 # ---- Tello's differentials -----------------------------------------------------------------------
 
 
+@pytest.mark.slow_cases("tello_with_arms")
 @pytest.mark.parametrize("name", TELLOS)
 def test_differentials_are_the_published_constraints(name):
     """φ = 0 and K G = 0 on closed configurations, of whatever branch; K by complex steps."""
@@ -259,6 +260,7 @@ def test_differentials_are_the_published_constraints(name):
         assert cluster.independent == tuple(names[:2])
 
 
+@pytest.mark.slow_cases("tello_with_arms")
 @pytest.mark.parametrize("name", TELLOS)
 def test_differentials_stay_on_the_branch_of_the_robot(name):
     """About the initial position the closed inverses give the rotors, and closing the links."""

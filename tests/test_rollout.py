@@ -154,6 +154,7 @@ def test_newtons_step_holds_independent_joints(kind: str) -> None:
 # ---- rollouts ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow_cases("six_bar-semi_implicit_euler")
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize(
     "name", few(["four_bar", "six_bar", "mini_cheetah", "tello"], "four_bar", "six_bar")
@@ -393,6 +394,7 @@ def crossing() -> tuple[rm.Model, Array, Array]:
     return model, model.configuration({"shank_driver_joint": 8.0e-4}), np.array([0.15, -0.21])
 
 
+@pytest.mark.slow_cases("flat-rk4")
 @pytest.mark.parametrize("method", ["rk4", "semi_implicit_euler", "time_stepping"])
 @pytest.mark.parametrize("name", few(["mini_cheetah", "tello", "flat"], "flat"))
 def test_simulations_and_rollouts_are_one_motion(name: str, method: Literal["rk4"]) -> None:

@@ -27,6 +27,7 @@ STRICT = ("-std=c++17", "-Wall", "-Wextra", "-Wpedantic", "-Werror")
 # ---- programs ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow_cases("parallel_ankle")
 @pytest.mark.parametrize(
     "name", few(["parallel_ankle", "belt_leg", "five_bar", "tello"], "parallel_ankle", "belt_leg")
 )

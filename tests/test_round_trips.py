@@ -134,12 +134,17 @@ def round_trip(model: rm.Model, name: str, ending: str, folder: Path) -> None:
         assert rm.compare(model, back).same
 
 
+@pytest.mark.slow_cases(
+    "rod-usda", "ball loop-usda", "rod-xml", "revolute loop-usda", "revolute loop-xml",
+    "ball loop-xml",
+)  # fmt: skip
 @pytest.mark.parametrize("ending", WRITERS)
 @pytest.mark.parametrize("feature", FEATURES)
 def test_features(feature: str, ending: str, tmp_path: Path) -> None:
     round_trip(rm.load(FEATURES[feature]), feature, ending, tmp_path)
 
 
+@pytest.mark.slow_cases("tello-usda", "tello-urdf", "mini_cheetah-usda", "mini_cheetah-xml")
 @pytest.mark.filterwarnings("ignore:.*moves no mass")  # without the loops that SDF cannot say
 @pytest.mark.parametrize("ending", WRITERS)
 @pytest.mark.parametrize("name", few(rm.robots.names(), "five_bar", "mini_cheetah", "tello"))

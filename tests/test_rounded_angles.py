@@ -35,6 +35,13 @@ def test_they_are_named_and_taken_as_exact() -> None:
     np.testing.assert_allclose(
         model.constraint_jacobian(q), exact.constraint_jacobian(q), rtol=0, atol=1e-12
     )
+
+
+@pytest.mark.slow
+def test_they_repeat_conditions_as_exact_ones_do() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", rm.DescriptionWarning)
+        model = rm.load(turned("1.57", "3.141"))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", rm.DescriptionWarning)
         (note,) = (f for f in rm.validate(model).findings if f.check == "redundancy")

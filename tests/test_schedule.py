@@ -39,6 +39,7 @@ def test_branches_are_finished_one_after_the_other() -> None:
     np.testing.assert_array_equal(better(inputs), program(inputs))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("robot", "algorithm"),
     few(

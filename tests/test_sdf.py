@@ -42,6 +42,7 @@ def sources():
     return {"model": DATA / "frames" / "model.sdf", "old": old, "older": older}
 
 
+@pytest.mark.slow_cases("model")
 @pytest.mark.parametrize("which", few(["model", "old", "older"], "model"))
 def test_frames_stand_where_drake_puts_them(which):
     """Poses, masses and joint inertias at one state: includes, scopes, placement, all frames."""

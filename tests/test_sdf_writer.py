@@ -43,6 +43,7 @@ def written(model, **options):
     return stream.getvalue()
 
 
+@pytest.mark.slow_cases("five_bar")
 @pytest.mark.filterwarnings("ignore:.*reflected inertia between joints")
 @pytest.mark.filterwarnings("ignore:.*has moments of inertia but no mass")
 @pytest.mark.filterwarnings("ignore:.*the tree will not do")
@@ -115,12 +116,14 @@ def check_mechanisms(kind, count, seeds):
     assert (said == 0) == (kind in NEVER_SAID)
 
 
+@pytest.mark.slow_cases("four_bar")
 @pytest.mark.filterwarnings("ignore::robomodel.DescriptionWarning")
 @pytest.mark.parametrize("kind", few(KINDS, "mimic", "coupling", "four_bar", "rod"))
 def test_random_mechanisms(kind):
     check_mechanisms(kind, 1, 2 if kind in NEVER_SAID else 16)
 
 
+@pytest.mark.tables
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::robomodel.DescriptionWarning")
 @pytest.mark.parametrize("kind", KINDS)

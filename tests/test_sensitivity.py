@@ -99,6 +99,7 @@ def test_what_does_not_belong_together_is_refused() -> None:
         robot_sensitivity(one.model.robot, np.zeros(6), [1.0])
 
 
+@pytest.mark.slow_cases("mini_cheetah")
 @pytest.mark.parametrize(
     "name", few(["puma560", "mini_cheetah", "four_bar", "tello"], "mini_cheetah", "four_bar")
 )

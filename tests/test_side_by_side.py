@@ -101,6 +101,7 @@ def helped(monkeypatch: pytest.MonkeyPatch, count: int) -> list[int]:
     return here
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     few(["raise SystemExit(1)", "print('nonsense')", "import time; time.sleep(60)", "print('{}')",

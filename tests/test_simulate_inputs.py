@@ -95,6 +95,7 @@ def test_work_of_forces_is_the_change_of_energy() -> None:
 METHODS = ("dop853", "rk4", "semi_implicit_euler")
 
 
+@pytest.mark.slow_cases("dop853-False")
 @pytest.mark.parametrize("hold", [False, True])
 @pytest.mark.parametrize("method", few(METHODS, "dop853", "semi_implicit_euler"))
 def test_wrenches_that_begin_later(method: str, hold: bool) -> None:
@@ -349,6 +350,7 @@ def test_a_trajectory_as_a_data_frame() -> None:
     assert frame["v:crank_joint"].iloc[0] == 0.0
 
 
+@pytest.mark.slow
 def test_a_trajectory_as_a_plot() -> None:
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("Agg")

@@ -168,6 +168,7 @@ def test_robots_that_fail_are_told_once_and_can_be_reset() -> None:
     np.testing.assert_allclose(sim.time, [3e-3, 1e-3, 3e-3])
 
 
+@pytest.mark.slow_cases("motors-semi_implicit_euler")
 @pytest.mark.parametrize(
     "method", few(["rk4", "semi_implicit_euler", "time_stepping"], "semi_implicit_euler")
 )

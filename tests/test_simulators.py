@@ -30,6 +30,7 @@ def test_every_joint_has_its_armature(run, simulator: str) -> None:
     assert word.get(simulator, "armature") in out
 
 
+@pytest.mark.slow
 def test_a_linkage_has_its_map_and_a_motion(run, tmp_path) -> None:
     """From the crank's motor to the knee, as G says; gains by the robot's inertia; a second."""
     path = tmp_path / "leg.urdf"

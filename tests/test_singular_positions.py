@@ -145,6 +145,7 @@ def test_controllers_see_own_coordinates() -> None:
     np.testing.assert_allclose(held.q, plain.q, rtol=0, atol=1e-7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("floating", few([False, True], True))
 def test_spatial_linkages(floating: bool) -> None:
     """A rocker driven against its crank in space, on the ground and afloat."""
@@ -193,6 +194,7 @@ def test_a_parallelogram_turns_through_flat(method: str) -> None:
     assert drift(found) <= 1e-8
 
 
+@pytest.mark.slow_cases("0.0")
 @pytest.mark.parametrize("speed", [0.0, 12.0, -12.0])
 def test_a_parallelogram_under_gravity(speed: float) -> None:
     model = fallen("four_bar")
@@ -215,6 +217,7 @@ def test_radau_through_a_change_point(rtol: float) -> None:
     assert drift(swing) < 30 * rtol
 
 
+@pytest.mark.slow_cases("radau")
 @pytest.mark.parametrize("method", ["dop853", "radau"])
 def test_motions_end_and_forces_change_at_a_change_point(method: Literal["dop853"]) -> None:
     """Where and near where it is flat: states are those of a motion that goes on.
@@ -289,6 +292,7 @@ def test_a_parallelogram_carried_by_a_floating_base() -> None:
     np.testing.assert_allclose(q_at[1, :, 9], q_at[1, :, 7], rtol=0, atol=1e-9)
 
 
+@pytest.mark.slow_cases("0.0")
 @pytest.mark.parametrize("speed", [0.0, 8.0, -8.0])
 def test_a_kite_folds_and_goes_on(speed: float) -> None:
     """Two pairs of equal sides: it folds to a line, where its branches meet."""
@@ -490,6 +494,7 @@ def test_falls_that_rush_past_dead_points_are_told(many_falls: tuple[rm.Model, A
 # ---- accelerations of all joints -----------------------------------------------------------------
 
 
+@pytest.mark.slow_cases("six_bar")
 @pytest.mark.parametrize(
     "name", few(["six_bar", "tello", "mini_cheetah", "five_bar"], "six_bar", "five_bar")
 )

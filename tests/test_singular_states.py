@@ -82,6 +82,7 @@ def test_a_change_point_warns_of_its_cluster() -> None:
     assert model.check(beside) == ()
 
 
+@pytest.mark.slow_cases("options1")
 @pytest.mark.parametrize("options", few([{}, {"floating_base": True}], {"floating_base": True}))
 def test_dead_points(options: dict[str, bool]) -> None:
     """Nan in all that depends on the linkage; from all joints' velocities results stay right."""

@@ -46,6 +46,7 @@ def agrees(model: rm.Model, found, expected, kind: str) -> None:
         np.testing.assert_allclose(found[name], x, rtol=0, atol=1e-12 * scale)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "view"),
     [
@@ -142,6 +143,7 @@ def dense(problem: Problem, q, v, readings, left_out=()):
     return system.columns, start + null @ z, half.T @ half
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "links"),
     [

@@ -116,6 +116,7 @@ def test_semi_implicit_euler_solves_its_equations(name: str) -> None:
 ORDERS = {"rk4": 4, "semi_implicit_euler": 1, "time_stepping": 1}
 
 
+@pytest.mark.slow_cases("radau", "dop853")
 @pytest.mark.parametrize("method", [*ORDERS, "dop853", "radau"])
 def test_energy_goes_into_dampers(method: str) -> None:
     """E(T) - E(0) = -∫ v' D v dt, to the method's order."""

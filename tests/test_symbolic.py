@@ -11,6 +11,7 @@ from texts import four_bar, joint, link
 import robomodel as rm
 
 
+@pytest.mark.slow_cases("five_bar")
 @pytest.mark.parametrize("name", few(rm.robots.names(), "belt_leg", "five_bar"))
 def test_casadi_functions_equal_numpy(name: str) -> None:
     model = rm.robots.load(name)

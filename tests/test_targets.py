@@ -123,6 +123,7 @@ LONG = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("target", "dtype"), LONG)
 def test_long_programs_are_cut_and_keep_their_meaning(
     target: str, dtype: str, tmp_path: Path

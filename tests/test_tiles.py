@@ -58,6 +58,7 @@ def test_large_results_are_the_same_as_small_ones() -> None:
     np.testing.assert_array_equal(compiled.ufunc(x), x[:, ::-1])
 
 
+@pytest.mark.slow_cases("float32")
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_results_beyond_caches_are_the_same_as_small_ones(dtype: Dtype) -> None:
     """They are written past the caches, in whole lines; blocks of one constant are not turned."""

@@ -65,6 +65,7 @@ def test_functions_of_a_model_are_made_once_and_pickle() -> None:
     np.testing.assert_array_equal(copy(q, v), f(q, v))
 
 
+@pytest.mark.slow_cases("tello")
 @pytest.mark.parametrize("name", LINKAGES)
 def test_fixed_steps_end_where_the_damped_method_does(name: str) -> None:
     model, rng = rm.robots.load(name), np.random.default_rng(3)

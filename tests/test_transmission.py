@@ -49,6 +49,7 @@ def slider_crank(floating_base: bool | None = None) -> rm.Model:
     )  # fmt: skip
 
 
+@pytest.mark.slow_cases("True")
 @pytest.mark.parametrize("floating", [False, True])
 def test_slider_cranks(floating: bool) -> None:
     """The rod is off the slide by asin((r sin θ - e) / l)."""
@@ -102,6 +103,7 @@ BALL = {
 }  # fmt: skip
 
 
+@pytest.mark.slow_cases("balls")
 @pytest.mark.parametrize("kind", few(BALL, "balls", "rod"))
 def test_rods_between_balls(kind: str) -> None:
     """A crank about y moves a rocker about x: by the places of the balls."""

@@ -185,6 +185,7 @@ def siblings() -> str:
     )  # fmt: skip
 
 
+@pytest.mark.slow_cases("range-<lambda>", "range-arm")
 @pytest.mark.parametrize("make", [siblings, lambda: leg(belt=True), arm])
 @pytest.mark.parametrize("fit", ["range", "lumped"])
 def test_corrections_are_exact_in_mujoco(make, fit) -> None:
@@ -260,6 +261,7 @@ def test_followers_move_what_would_be_displaced() -> None:
     assert in_mujoco(model, followers=False).neq == 0
 
 
+@pytest.mark.slow
 def test_what_is_followed_ends_where_its_polynomial_does() -> None:
     """URDF's line stands for a parabola between the limits that it writes, within what is said."""
     bend = '<polynomial joint="r" of="l" coefficients="0.1 -1.0 0.02"/>'
@@ -302,6 +304,7 @@ def test_what_no_tree_can_do_is_said() -> None:
         rm.correction_force(model, model.neutral(), [0, 0], [0, 0], tree=rm.robots.load("belt_leg"))
 
 
+@pytest.mark.slow
 def test_a_floating_base_and_a_ball() -> None:
     """A linkage on what floats, and a ball joint that hangs on it, in a batch."""
     model = rm.load(
@@ -333,6 +336,7 @@ def test_fits_converge_at_the_edge_of_what_can_exist() -> None:
     assert worst(made) < 0.1 < worst(made.lumped) / 4.0
 
 
+@pytest.mark.slow
 def test_left_and_right_are_alike() -> None:
     """Fits of mirror images are mirror images, to the digits that are written."""
     tree = rm.approximate_tree(rm.robots.load("mini_cheetah"))

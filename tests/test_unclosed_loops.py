@@ -163,6 +163,7 @@ def test_what_else_stays_open() -> None:
 # ---- tolerance -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow_cases("at load")
 @pytest.mark.parametrize("said", ["at load", "in the file"])
 def test_a_rounded_file_within_its_tolerance_is_the_exact_robot(said: str) -> None:
     exact = rm.load(four_bar())
@@ -190,6 +191,7 @@ def test_a_rounded_file_within_its_tolerance_is_the_exact_robot(said: str) -> No
         model.check(q + 1e-3)
 
 
+@pytest.mark.slow_cases("not at all", "at load")
 @pytest.mark.parametrize("said", ["at load", "in the file", "not at all"])
 def test_a_rounded_file_is_mended(said: str, tmp_path: Path) -> None:
     """Its loops hold exactly then, as far as it moves, and what is written is the mended robot."""

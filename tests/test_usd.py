@@ -153,6 +153,7 @@ def test_stages_stand_where_couplings_hold(tmp_path):
     assert follower.initial == pytest.approx(0.5, abs=1e-6)
 
 
+@pytest.mark.slow_cases("usda-mini_cheetah", "usdz-mini_cheetah", "usda-six_bar")
 @pytest.mark.parametrize("name", few(rm.robots.names(), "mini_cheetah", "six_bar"))
 @pytest.mark.parametrize("ending", ["usda", "usdz"])
 def test_shipped_robots_are_read_back_exactly(name, ending, tmp_path):
@@ -170,6 +171,7 @@ SUFFICING = ("crank_rocker", "five_bar", "four_bar", "jvrc1", "mini_cheetah", "p
              "puma560", "six_bar")  # fmt: skip
 
 
+@pytest.mark.slow_cases("mini_cheetah")
 @pytest.mark.parametrize("name", few(SUFFICING, "mini_cheetah"))
 def test_words_of_usd_suffice_for_loops_and_gears(name, tmp_path):
     """Without attributes of ours, masses and constraints are there to single precision."""
@@ -250,6 +252,7 @@ EVERYTHING = """<robot name="all words">
 </robot>"""
 
 
+@pytest.mark.slow
 def test_what_usd_has_no_word_for_is_read_back(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DescriptionWarning)  # an armature beside a rotor
@@ -599,6 +602,7 @@ LOOPS = {
 }  # fmt: skip
 
 
+@pytest.mark.slow_cases("excluded")
 @pytest.mark.parametrize("name", LOOPS)
 def test_loops_are_those_of_urdf(name):
     """By exclusion, as rods, and where a stage without an articulation has a joint too many."""

@@ -66,6 +66,7 @@ def report_links(name):
     return [link.inertial for link in links if link.inertial is not None]
 
 
+@pytest.mark.slow
 def test_a_crank_that_goes_round_has_no_singularity() -> None:
     report = rm.validate(rm.robots.load("crank_rocker"))
     assert {each[:2] for each in kinds(report)} == NOTES
@@ -74,6 +75,7 @@ def test_a_crank_that_goes_round_has_no_singularity() -> None:
     assert linkage.gap < 1e-10
 
 
+@pytest.mark.slow_cases("planar_leg_linkage")
 @pytest.mark.parametrize("name", ["four_bar", "planar_leg_linkage"])
 def test_parallelograms_have_change_points_where_they_fold(name: str) -> None:
     report = rm.validate(rm.robots.load(name))
@@ -117,12 +119,14 @@ def test_tello_has_dead_points_in_its_differentials(name: str) -> None:
     assert sorted(notes) == ["branches"] * 4
 
 
+@pytest.mark.slow
 def test_reports_are_the_same_every_time() -> None:
     one, other = (rm.validate(rm.robots.load("crank_rocker")) for _ in range(2))
     assert one.as_dict() == other.as_dict()
     assert one.html() == other.html()
 
 
+@pytest.mark.slow
 def test_sweeps_and_reports_can_be_compared() -> None:
     """Curves of one joint from one position differ in arrays alone, as on a Stewart platform."""
     one, other = (rm.validate(rm.robots.load("crank_rocker")) for _ in range(2))
@@ -142,6 +146,7 @@ def dead_points() -> tuple[float, float]:
     return stretched, folded
 
 
+@pytest.mark.slow
 def test_a_rocker_in_the_lead_has_dead_points_where_crank_and_coupler_align() -> None:
     report = rm.validate(rocker_driven())
     (sweep,) = report.linkages[0].sweeps
@@ -245,6 +250,7 @@ def bennett() -> str:
     )
 
 
+@pytest.mark.slow
 def test_a_loop_that_moves_by_exact_dimensions_only_is_told() -> None:
     found = only(rm.validate(bennett()), "redundancy")
     assert found.severity == "warning"
@@ -280,6 +286,7 @@ def test_geared_motors_of_a_linkage_start_and_lead_as_it_does() -> None:
     assert set(other.best.joints) <= {"J1", "J2", "J3", "J4"}
 
 
+@pytest.mark.slow
 def test_a_file_that_is_open_at_its_start_is_told() -> None:
     report = rm.validate(four_bar(marks=(True, False, False)))
     found = only(report, "start")

@@ -109,6 +109,7 @@ def test_inside_a_linkage(kind: str) -> None:
     assert is_named_alone(kind, "tello", 1, inside=True)
 
 
+@pytest.mark.tables
 @pytest.mark.slow
 def test_rates_against_a_reference() -> None:
     """Each kind in each shipped robot, and in its linkages: all are named."""
@@ -121,6 +122,7 @@ def test_rates_against_a_reference() -> None:
     assert not missed
 
 
+@pytest.mark.slow_cases("loop", "lengths")
 @pytest.mark.parametrize("kind", KINDS)
 def test_reference(kind: str) -> None:
     """Each kind is named beside the robot without it; the robot beside itself has nothing."""

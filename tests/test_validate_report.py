@@ -79,6 +79,7 @@ def test_the_page_needs_nothing_besides() -> None:
         assert each.check in page
 
 
+@pytest.mark.slow
 def test_drawings_are_in_the_plane_of_the_linkage() -> None:
     """Bars are as long in every pose; what carries the linkage has two pins."""
     sketches = rm.validate(rm.robots.load("crank_rocker")).linkages[0].sketches
@@ -127,6 +128,7 @@ def test_names_do_not_cover_each_other(pins: list[tuple[int, float, float]]) -> 
         assert abs(y - row) >= LINE - 0.2 or x + width <= other + 0.2 or other + long <= x + 0.2
 
 
+@pytest.mark.slow
 def test_figures_name_their_joint_once_and_names_go_on_after_underscores() -> None:
     """Besides in the label of the axis; names are not cut in the middle of a word."""
     page = rm.actuation(rm.robots.load("planar_leg_linkage")).html()
@@ -155,6 +157,7 @@ def test_text_and_summary() -> None:
 # ---- command line --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_exit_status(run, tmp_path: Path) -> None:
     assert run("validate", "belt_leg")[0] == 0
     assert run("validate", "crank_rocker")[0] == 0  # notes only

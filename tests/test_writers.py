@@ -69,6 +69,7 @@ def test_whatever_a_description_holds_reads_back(description: Description) -> No
     assert differences(description, read_again(description)) == []
 
 
+@pytest.mark.tables
 @pytest.mark.slow
 @given(descriptions())
 @settings(max_examples=200, deadline=None)
@@ -93,6 +94,7 @@ def test_random_mechanisms(kind: str) -> None:
     same_robot(model, again)
 
 
+@pytest.mark.tables_cases("tello")
 @pytest.mark.filterwarnings("ignore:.*reflected inertia between joints")
 @pytest.mark.parametrize("name", few(["mini_cheetah", "six_bar", "tello"], "six_bar"))
 def test_open_trees(name: str) -> None:
@@ -187,6 +189,7 @@ def test_shapes_that_simulators_refuse_in_urdf_are_told() -> None:
     assert mujoco.MjModel.from_xml_string(stream.getvalue()).nv == 1
 
 
+@pytest.mark.tables
 @pytest.mark.slow
 @given(mechanisms())
 @settings(max_examples=20, deadline=None)

@@ -35,6 +35,7 @@ from mutants import Mutant, mutants
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("dynamics", "model", "kernels", "motion", "parsers", "description")
 PYTEST = ("-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:cacheprovider")
+QUICK = "not slow and not tables"
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,7 @@ def measure() -> Coverage:
             )
             run = subprocess.run(
                 [sys.executable, "-m", "coverage", "run", f"--rcfile={settings}", *PYTEST,
-                 "-m", "not slow", file],
+                 "-m", QUICK, file],
                 cwd=ROOT,
                 env={**os.environ, "ROBOMODEL_CACHE": place, "CI": "1"},
                 capture_output=True,
@@ -121,7 +122,7 @@ def measure() -> Coverage:
 
 
 def trial(
-    module: str, source: str, files: Sequence[str], limit: float, marked: str = "not slow"
+    module: str, source: str, files: Sequence[str], limit: float, marked: str = QUICK
 ) -> tuple[str, str, float]:
     """Fate of a mutant under test files, the test that detects it, and the seconds it takes."""
     begin = time.monotonic()
@@ -171,7 +172,7 @@ def judge(
     files = coverage.files(module, mutant.line)
     if not files:
         return "survived", "no test executes the line", total
-    for marked in ("not slow", "slow") if slow else ("not slow",):
+    for marked in (QUICK, "slow and not tables") if slow else (QUICK,):
         fate, by, seconds = trial(module, mutant.source, files, limit, marked)
         total += seconds
         if fate == "detected":

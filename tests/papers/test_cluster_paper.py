@@ -169,6 +169,7 @@ def test_blocks_have_the_robots_nodes() -> None:
     assert not blocks.linear(rm.robots.load("tello"))
 
 
+@pytest.mark.tables
 @pytest.mark.slow
 def test_a_smoke_run_writes_everything(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from benchmarks.paper import __main__ as paper

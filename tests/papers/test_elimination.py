@@ -138,6 +138,12 @@ def solved_by_source(problem, order, q, v, values, *, refine=False):
     return found
 
 
+@pytest.mark.tables_cases(
+    "tello-tree-crba", "tello-tree-colamd", "tello-tree-markowitz", "tello-cluster-crba",
+    "tello-cluster-colamd", "tello-cluster-aba", "mini_cheetah-tree-crba",
+    "mini_cheetah-tree-colamd",
+)  # fmt: skip
+@pytest.mark.slow_cases("five_bar-tree-crba", "five_bar-tree-markowitz", "five_bar-tree-colamd")
 @pytest.mark.parametrize("order", ["aba", "crba", "colamd", "markowitz"])
 @pytest.mark.parametrize(
     ("name", "view"),
@@ -386,6 +392,9 @@ LARGE = (pytest.param(name, marks=SLOW) for name in ("mini_cheetah", "tello"))
 ROBOTS = ("puma560", "five_bar", *LARGE)
 
 
+@pytest.mark.slow_cases(
+    "methods0-tree-puma560", "methods0-cluster-puma560", "methods0-cluster-five_bar",
+)  # fmt: skip
 @pytest.mark.parametrize("name", ROBOTS)
 @pytest.mark.parametrize("view", ["tree", "cluster"])
 @pytest.mark.parametrize("methods", [("gauss", "ldlt"), pytest.param(("qr",), marks=SLOW)])

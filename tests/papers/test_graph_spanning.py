@@ -47,6 +47,7 @@ def robot(name: str) -> rm.Model:
 ROBOTS = few(["crank_rocker", "balls", "floating", "leg"], "crank_rocker")
 
 
+@pytest.mark.slow_cases("crank_rocker")
 @pytest.mark.parametrize("name", ROBOTS)
 def test_errors_and_jacobians(name: str) -> None:
     model = robot(name)
@@ -96,6 +97,7 @@ def test_errors_and_jacobians(name: str) -> None:
                 assert slope[..., j] == pytest.approx(wanted, abs=1e-7 * size)
 
 
+@pytest.mark.slow_cases("floating")
 @pytest.mark.filterwarnings("ignore::robomodel.DescriptionWarning")
 @pytest.mark.parametrize("name", ["coupling", "balls", "floating"])
 def test_derivatives_of_differences(name: str) -> None:

@@ -157,6 +157,7 @@ def falling(chosen: tuple[str, ...], count: int, first: int = 0) -> tuple[Graph,
     return graph, begin | {"z": q[4:], "zd": v[4:], "zdd": a[4:]}
 
 
+@pytest.mark.slow_cases("1001")
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("count", [201, 401, 1001])
 def test_solutions_from_the_exact_motion_converge(count: int) -> None:
