@@ -74,6 +74,7 @@ def lowest(model: rm.Model, q: Array) -> float:
     )
 
 
+@pytest.mark.slow_cases("cylinder")
 @pytest.mark.parametrize("kind", GEOMETRY)
 def test_the_lowest_point_of_a_shape(kind: str) -> None:
     """Turned and away from its link's origin, on a link that is turned itself."""
@@ -163,6 +164,7 @@ def hilly(steep: float = 0.3, seed: int = 0) -> rm.Ground:
     return rm.Ground(height=heights, spacing=0.5, origin=(-1.0, 0.5))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("steep", few([0.3, 2.0], 2.0))
 def test_gaps_are_to_the_nearest_of_all_triangles(steep: float) -> None:
     ground, rng = hilly(steep), np.random.default_rng(1)
@@ -362,6 +364,7 @@ def put(*place: float) -> Array:
     return np.array([*place, *ball().neutral()[3:]])
 
 
+@pytest.mark.slow_cases("0.8")
 @pytest.mark.parametrize("friction", [0.05, 0.8])
 def test_a_ball_on_a_ramp_slides_or_rolls(friction: float) -> None:
     """Down 30 degrees: a = g (sin - mu cos) while it slides, g sin / (1 + I / m r²) as it rolls."""

@@ -36,6 +36,7 @@ def split(model: rm.Model, known, tau, a):
     return forces, {n: a[..., at[n]] for n in known}
 
 
+@pytest.mark.slow_cases("tello")
 @pytest.mark.parametrize("name", ROBOTS)
 def test_it_agrees_with_the_recursions(name):
     model = rm.robots.load(name)
@@ -64,6 +65,7 @@ def test_external_wrenches_act(name):
             assert np.max(np.abs(x - tau)) <= 1e-12 * np.max(np.abs(tau))
 
 
+@pytest.mark.slow_cases("tello")
 @pytest.mark.parametrize("name", ["puma560", "five_bar", "tello"])
 def test_it_equals_featherstones_three_steps(name):
     """Zero-acceleration torques, forward dynamics of the free joints, inverse dynamics."""
@@ -194,6 +196,7 @@ def test_joints_of_several_freedoms_as_a_whole(case):
             np.testing.assert_allclose(x, wanted, rtol=0, atol=1e-12 * np.max(np.abs(wanted)))
 
 
+@pytest.mark.slow
 def test_the_height_of_a_base_alone():
     """What is not named of a floating base is not pushed."""
     model = rm.robots.load("mini_cheetah")

@@ -264,6 +264,7 @@ def test_batches_broadcast() -> None:
     assert impulses.shape == (7, 1, 3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sticking", few([True, False], False))
 def test_many_points_do_what_few_of_them_do(sticking: bool) -> None:
     """Points that repeat others share their impulses, and the motion after is the same."""

@@ -203,6 +203,7 @@ def test_costs_are_those_of_an_independent_programme() -> None:
     np.testing.assert_allclose(u, best[n : n + nu], rtol=0, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_hard_tasks_go_first_and_accelerate_as_told() -> None:
     """ẍ = gain e - 2 √gain ẋ of a frame in its axes, of its origin as a point; of relative ones."""
     rng = np.random.default_rng(2)
@@ -395,6 +396,7 @@ def test_change_points_are_told_and_controllers_pickle() -> None:
     assert np.isfinite(ik(np.zeros(3), 0.01, {"joint1": 0.5})).all()
 
 
+@pytest.mark.slow_cases("parallel_ankle-False")
 @pytest.mark.parametrize("hard", [False, True])
 @pytest.mark.parametrize("name", ["parallel_ankle", pytest.param("tello", marks=pytest.mark.slow)])
 def test_limits_of_all_joints_at_once_contradict_nothing(name: str, hard: bool) -> None:

@@ -399,6 +399,7 @@ def test_loops_compile_nothing_and_keep_no_memory(
 # ---- configurations ------------------------------------------------------------------------------
 
 
+@pytest.mark.slow_cases("parallel_ankle")
 @pytest.mark.parametrize(
     "name", few([*LEGS, "four_bar", "six_bar"], "four_bar", "mini_cheetah", "parallel_ankle")
 )
@@ -515,6 +516,7 @@ def _singularities(model: rm.Model) -> list[Array]:
     return [at(brentq(rate, a, b, xtol=1e-15)) for a, b in ends]
 
 
+@pytest.mark.slow
 def test_actuators_are_followed() -> None:
     model, rng = rm.robots.load("tello"), np.random.default_rng(7)
     goal = model.random_configuration(rng, near=model.neutral())

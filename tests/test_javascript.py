@@ -50,6 +50,7 @@ def test_results_are_numpys(name: str, tmp_path: Path) -> None:
     compare(rm.robots.load(name), tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::robomodel.DescriptionWarning")
 def test_ball_joints_in_a_loop_on_a_floating_base(tmp_path: Path) -> None:
     mechanism = random_mechanism(np.random.default_rng(2), ["spatial_loop"], floating_base=True)

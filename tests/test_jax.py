@@ -141,6 +141,7 @@ def test_single_precision_is_what_single_precision_asks_for() -> None:
     assert gradient.dtype == np.float32
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
@@ -235,6 +236,7 @@ def test_functions_without_derivative_algorithms_differentiate_their_trace() -> 
     check_grads(step, (q, np.array([0.01])), order=1, modes=("fwd", "rev"), rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_gradients_through_a_rollout() -> None:
     model, steps, h = four_bar(), 8, 1e-2
     aba, integrate = (robomodel.jax.function(model, name) for name in ("aba", "integrate"))

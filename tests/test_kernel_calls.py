@@ -248,6 +248,7 @@ def _in_worker(arguments: tuple) -> np.ndarray:
     return kernel(*arrays)
 
 
+@pytest.mark.slow_cases("spawn")
 @pytest.mark.parametrize("method", ["fork", "spawn"] if sys.platform == "linux" else ["spawn"])
 def test_kernels_work_in_other_processes(method: str) -> None:
     model = rm.robots.load("six_bar")

@@ -127,6 +127,7 @@ def drift(walked: Walk, q: np.ndarray) -> float:
     return float(np.linalg.norm(q[-1, :3] - walked.q[-1, :3]) / path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["mini_cheetah", pytest.param("tello", marks=pytest.mark.slow)])
 def test_walks_are_followed(name: str) -> None:
     walked = walk(name)

@@ -25,6 +25,7 @@ def test_a_knee_and_not_its_crank(name: str, joints: tuple[str, ...]) -> None:
     assert rm.limb_joints(rm.load(rm.robots.path(name), floating_base=True)) == joints
 
 
+@pytest.mark.slow
 def test_it_is_not_what_the_file_marks() -> None:
     """Cranks, or motors' joints, are independent in these files."""
     data = Path(__file__).parent / "data" / "limbs"

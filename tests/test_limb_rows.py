@@ -33,6 +33,7 @@ def ratio(name: str, motor: str, joint: str) -> tuple[float, float]:
     return found.low, found.high
 
 
+@pytest.mark.slow
 def test_an_ankle_of_belts_and_rods() -> None:
     """Crank and heel radius are equal: both motors turn 3.6 for pitch; ±0.75 · 3.6 for roll."""
     name = "ankle_belts_two_rods.urdf"

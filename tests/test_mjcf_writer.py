@@ -113,6 +113,7 @@ YIELDING = {  # how far MuJoCo's accelerations are from the exact ones, at most;
 }
 
 
+@pytest.mark.slow_cases("mit_humanoid")
 @pytest.mark.parametrize("name", YIELDING)
 def test_constraints_yield_little(name):
     model = rm.robots.load(name)
@@ -166,6 +167,7 @@ def test_limits_without_room_between_them(tmp_path):
         rm.write_mjcf(model, tmp_path / "out.xml")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", few(sorted(UNSAYABLE), "tello"))
 def test_what_mujoco_takes_no_body_for_is_told_and_loads(name, tmp_path):
     model = rm.robots.load(name)
@@ -352,6 +354,7 @@ def test_massless_links_may_carry_others():
     written(rm.load(text.format(d=LINK.format("d"))))
 
 
+@pytest.mark.slow_cases("four_bar")
 @pytest.mark.filterwarnings("ignore::robomodel.DescriptionWarning")
 @pytest.mark.parametrize("kind", few(KINDS, "belt", "coupling", "four_bar"))
 def test_random_mechanisms(kind):
@@ -455,6 +458,7 @@ def actuators(text, **options):
     return found
 
 
+@pytest.mark.slow_cases("j_rocker", "j_crank")
 @pytest.mark.parametrize("at", ["j_crank", "j_coupler", "j_rocker"])
 def test_rotors_in_linkages(at):
     """Without a mass of their own, on carriers that move or not: nothing is lost."""
@@ -482,6 +486,7 @@ def test_joints_of_known_effort_get_motors():
 GEARED = [*sorted(set(rm.robots.names()) - set(UNSAYABLE)), "a motor with a curve"]
 
 
+@pytest.mark.slow_cases("mit_humanoid_leg")
 @pytest.mark.parametrize("name", GEARED)
 def test_exact_files_have_the_actuators(name):
     """Their controls push in MuJoCo as ours do, in units of the rotor; read back, they are ours."""

@@ -62,6 +62,9 @@ def test_samples_near_change_points_do_not_say_that_a_linkage_is_rounded(recwarn
     assert not recwarn.list
 
 
+@pytest.mark.slow_cases(
+    "welded parallelogram-1e-06", "welded parallelogram-1e-08", "spherical four-bar-1e-06",
+)  # fmt: skip
 @pytest.mark.parametrize("noise", [0.0, 1e-8, 1e-6])
 @pytest.mark.parametrize(
     "name",
@@ -86,6 +89,10 @@ def test_all_linkages_have_the_mobility_that_was_meant(name: str, noise: float) 
     check(name, 1, noise)
 
 
+@pytest.mark.slow_cases(
+    "marks0-neither", "marks1-rotor", "marks2-neither", "marks1-joint", "marks2-joint",
+    "marks0-rotor",
+)  # fmt: skip
 @pytest.mark.parametrize("follows", ["neither", "rotor", "joint"])
 @pytest.mark.parametrize("marks", [(None, None), (True, None), (False, True)])
 def test_geared_rotors_take_no_freedom(
@@ -363,6 +370,7 @@ def test_locked_spins_against_kkt() -> None:
     assert np.all(rm.crba(model, batch) > 0.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("base", few([False, True], True))
 @pytest.mark.parametrize("spins", few(["free", "locked"], "free"))
 @pytest.mark.parametrize("ending", few(["xml", "usda"], "xml"))
@@ -403,6 +411,7 @@ def with_axis_off(text: str, joint: str, degrees: float) -> str:
     return f'{head}{axis}{" ".join(map(repr, turned.tolist()))}"{rest}'
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "degrees"), [("Bennett", 0.3), pytest.param("Sarrus", 0.3, marks=pytest.mark.slow)]
 )

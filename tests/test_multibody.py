@@ -11,6 +11,7 @@ import robomodel as rm
 from benchmarks import multibody
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", few([1, 2, 5], 2))
 def test_many_four_bars(n: int) -> None:
     """Ten seconds, many times flat: each loop stays a parallelogram."""

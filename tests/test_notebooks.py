@@ -45,6 +45,7 @@ def test_notebooks_run(name: str) -> None:
     assert all(page.startswith("<!DOCTYPE html>") for page in pages.values())
 
 
+@pytest.mark.slow
 def test_models_reports_and_motions_show_themselves() -> None:
     model = rm.robots.load("four_bar")
     table = model._repr_html_()

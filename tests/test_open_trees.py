@@ -65,6 +65,7 @@ def test_open_trees_are_mapped_by_g(name: str, method: str) -> None:
         )
 
 
+@pytest.mark.slow_cases("tello")
 @pytest.mark.parametrize(
     "name", ["mini_cheetah", "mit_humanoid_leg", "tello", "four_bar", "five_bar", "belt_leg"]
 )

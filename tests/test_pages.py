@@ -247,6 +247,7 @@ process.stdout.write(extended({json.dumps(data["pieces"])}, told));
     )
 
 
+@pytest.mark.slow_cases("parallel_ankle-values0", "name2-values2")
 @pytest.mark.parametrize(
     ("name", "values"),
     [
@@ -363,6 +364,7 @@ def test_stills_show_the_robot(tmp_path: Path) -> None:
         write_png(model, tmp_path / "r.png", [0.0])
 
 
+@pytest.mark.slow
 def test_commands(run: Any, tmp_path: Path) -> None:
     html, png = tmp_path / "robot.html", tmp_path / "robot.png"
     code, out, err = run("view", "four_bar", "--html", html, "--png", png)

@@ -81,6 +81,7 @@ def test_regressors_of_shipped_robots(name: str) -> None:
     check(resisted(model), *states(model, 2), compiled=model.nv < 5)
 
 
+@pytest.mark.slow
 def test_regressors_with_balls_loops_and_a_floating_base() -> None:
     model = resisted(spatial())
     check(model, *states(model))

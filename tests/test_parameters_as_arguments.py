@@ -246,8 +246,7 @@ def _of_rod(model: rm.Model, loop: str) -> list[str]:
     )
 
 
-QUICK = ("spatial-rod", "four_bar-loop", "parallel_ankle-loops", "mini_cheetah-coupling",
-         "knee-polynomials")  # fmt: skip
+QUICK = ("spatial-rod", "four_bar-loop", "parallel_ankle-loops", "knee-polynomials")
 
 
 @pytest.fixture(params=few([f"{robot}-{kind}" for robot, kind, _ in _cases()], *QUICK))

@@ -33,6 +33,7 @@ def by_name(p: Array) -> dict[str, Array]:
     return dict(zip(NAMES, p.T, strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", few(["aba", "energy"], "aba"))
 def test_jax_differentiates_by_parameters(name: str) -> None:
     jax = pytest.importorskip("jax", reason="JAX is not installed")

@@ -121,6 +121,7 @@ def rest_length(model: rm.Model, each: rm.description.Spring) -> float:
             0.3)}[each.name]  # fmt: skip
 
 
+@pytest.mark.slow_cases("floating ball")
 def test_against_jacobians(model: rm.Model) -> None:
     q, v = states(model)
     tau = rm.passive_force(model, q, v)

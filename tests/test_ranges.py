@@ -237,6 +237,7 @@ def test_a_parallelogram_that_nearly_lies_flat_does_not_turn_on(off: float) -> N
     assert found.upper_end.kind == "dead point"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "noise"),
     few([("planar four-bar", 0.0), ("rod between balls", 0.0), ("welded parallelogram", 1e-6),

@@ -85,6 +85,7 @@ def test_an_inverse_problem_costs_little_more_than_rnea() -> None:
     assert solver.program.flops < 1.35 * rm.compile(model, "rnea").program.flops
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::robomodel.DescriptionWarning")
 @pytest.mark.parametrize("seed", [3, *(pytest.param(n, marks=SLOW) for n in range(5) if n != 3)])
 def test_all_unknowns_of_any_mechanism_are_those_of_solve(seed: int) -> None:

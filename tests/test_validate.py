@@ -89,6 +89,7 @@ def test_parallelograms_have_change_points_where_they_fold(name: str) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["five_bar", pytest.param("six_bar", marks=pytest.mark.slow)])
 def test_dead_points_of_several_freedoms_are_singular(name: str) -> None:
     model = rm.robots.load(name)

@@ -84,6 +84,7 @@ def test_options_are_written() -> None:
     same_robot(free, rm.load(written(free)))
 
 
+@pytest.mark.slow_cases("ankle")
 @pytest.mark.parametrize("kind", few(KINDS, "gear", "rod", "ankle"))
 @pytest.mark.filterwarnings("ignore::robomodel.DescriptionWarning")
 def test_random_mechanisms(kind: str) -> None:
@@ -94,6 +95,7 @@ def test_random_mechanisms(kind: str) -> None:
     same_robot(model, again)
 
 
+@pytest.mark.slow
 @pytest.mark.tables_cases("tello")
 @pytest.mark.filterwarnings("ignore:.*reflected inertia between joints")
 @pytest.mark.parametrize("name", few(["mini_cheetah", "six_bar", "tello"], "six_bar"))
