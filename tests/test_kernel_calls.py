@@ -542,32 +542,45 @@ def test_pieces_cover_a_batch_once_and_begin_with_tiles(count: int, threads: int
     assert [pieces[0].start, pieces[-1].stop] == [0, count]
     assert all(a.stop == b.start and b.start % 8 == 0 for a, b in itertools.pairwise(pieces))
     assert len(pieces) >= min(threads, -(-count // 8))
+    short: list[slice] = []
+    share(short.append, count, threads, most=96)
+    short.sort(key=lambda piece: piece.start)
+    assert [short[0].start, short[-1].stop] == [0, count]
+    assert all(a.stop == b.start for a, b in itertools.pairwise(short))
+    assert max(piece.stop - piece.start for piece in short) <= 96
 
 
 @pytest.mark.tables_cases("1")
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 @pytest.mark.parametrize("threads", [1, 2])
-def test_ctrl_c_ends_a_long_rollout(threads: int) -> None:
+@pytest.mark.parametrize(
+    "call",
+    [
+        "rm.rollout(model, q[:64], q[:64, 1:], np.zeros((n, model.nv)), 1e-3, threads={}).q[:, -1]",
+        "rm.compile(model, 'aba')(q[:20 * n], q[:20 * n, 1:], q[:20 * n, 1:], threads={})[-64:]",
+    ],
+)
+def test_ctrl_c_ends_long_calls(call: str, threads: int) -> None:
     """Within a second, on all threads; the next call is served."""
     script = f"""
 import os, signal, threading, time
 import numpy as np, robomodel as rm
 model = rm.robots.load("mini_cheetah")
-q, v = np.tile(model.neutral(), (64, 1)), np.zeros(model.nv)
-def roll(steps):
-    return rm.rollout(model, q, v, np.zeros((steps, model.nv)), 1e-3, threads={threads})
-before = roll(3).q
+q = np.broadcast_to(model.neutral(), (2_000_000, model.nq))
+def run(n):
+    return {call.format(threads)}
+before = run(3)
 pressed = []
 def press():
     pressed.append(time.monotonic())
     os.kill(os.getpid(), signal.SIGINT)
-threading.Timer(0.7, press).start()
+threading.Timer(0.3, press).start()
 try:
-    roll(100_000)
+    run(100_000)
 except KeyboardInterrupt:
     print(time.monotonic() - pressed[0])
-assert np.array_equal(roll(3).q, before)
+assert np.array_equal(run(3), before)
 """
     made = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, timeout=100, check=True

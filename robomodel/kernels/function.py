@@ -25,7 +25,7 @@ from robomodel.kernels.compile import CompiledUfunc, NoCompilerError, compile_pr
 from robomodel.kernels.llvm.assembly import X86
 from robomodel.kernels.plan import Iteration
 from robomodel.kernels.program import Dtype, Program
-from robomodel.kernels.threads import run_ufunc
+from robomodel.kernels.threads import LONG, run_ufunc
 from robomodel.kernels.trace import Trace
 from robomodel.scalars import Scalar, stack, unstack
 
@@ -326,7 +326,7 @@ class Kernel(_CompiledFunction):
         compiled = function.compiled(dtype)
         self.ufunc: Callable[..., Array] = compiled.ufunc
         self._results = Results(
-            compiled, function.name, tuple(self.sizes), self.shapes, function.explain
+            compiled, function.name, tuple(self.sizes), self.shapes, function.explain, dtype=dtype
         )
         # looked up once for calls with out=
         self._count, self._shaped = len(self.sizes), self._results.ufunc
@@ -352,7 +352,7 @@ class Kernel(_CompiledFunction):
             try:
                 if out is None:
                     return self._results(*arguments)
-                if len(arguments) == self._count:
+                if len(arguments) == self._count and len(out) <= LONG:
                     if self._vector or (
                         self._whole and type(out) is np.ndarray and out.flags.c_contiguous
                     ):
@@ -370,7 +370,7 @@ class Kernel(_CompiledFunction):
         if self._lossy(arguments):
             return self.function.kernel()(*arguments, out=out, threads=threads)
         flat = None if out is None else _flattened(out, self._results.shape, self.shapes)
-        numbers = self._spread(arguments, flat, threads)
+        numbers = self._results.spread(arguments, flat, threads)
         return out if out is not None and len(self.shapes) == 1 else split(numbers, self.shapes)
 
     def _lossy(self, arguments: Sequence[ArrayLike]) -> bool:
@@ -379,39 +379,19 @@ class Kernel(_CompiledFunction):
             not np.can_cast(np.asarray(x).dtype, np.float32) for x in arguments
         )
 
-    def _spread(self, arguments: Sequence[ArrayLike], out: Array | None, threads: int) -> Array:
-        arrays = [np.asarray(x) for x in arguments]
-        batch = arrays[0].shape[:-1]
-        if any(x.shape[:-1] != batch for x in arrays[1:]):
-            batch = np.broadcast_shapes(*(x.shape[:-1] for x in arrays))
-        if out is not None and out.shape[:-1] != batch:
-            if np.broadcast_shapes(batch, out.shape[:-1]) != out.shape[:-1]:
-                raise ValueError(f"out has a batch {out.shape[:-1]}, the arguments have {batch}")
-            batch = out.shape[:-1]
-        overlaps = out is not None and any(np.may_share_memory(out, x) for x in arrays)
-        fresh = out is None or overlaps
-        result = np.empty((*batch, self.size), self.dtype) if out is None or fresh else out
-        if not batch or any(x.ndim == 0 for x in arrays):
-            self._flat(*arrays, out=result)
-        else:
-            run_ufunc(self._flat, arrays, result, threads)
-        self._results.watch(arguments, result)
-        if out is not None and overlaps:
-            out[...] = result
-            return out
-        return result
-
 
 class Results:
     """Calls a ufunc and shapes its numbers into results; ``quiet``: without NumPy's warnings.
 
-    With ``explain`` it warns itself, by what that says of the arguments. It keeps the ufunc's code
-    in memory, and all that a call looks up, so that a call of a small robot's kernel takes little
-    longer than the kernel.
+    With ``explain`` it warns itself, by what that says of the arguments. With a ``dtype``, that of
+    the results, long batches are called in pieces, so that Python hears Ctrl-C. It keeps the
+    ufunc's code in memory, and all that a call looks up, so that a call of a small robot's kernel
+    takes little longer than the kernel.
     """
 
     __slots__ = (
-        "arguments", "compiled", "explain", "name", "raised", "shape", "shapes", "ufunc", "whole",
+        "arguments", "compiled", "dtype", "explain", "name", "raised", "shape", "shapes", "ufunc",
+        "whole",
     )  # fmt: skip
 
     def __init__(
@@ -423,8 +403,10 @@ class Results:
         explain: Callable[[Sequence[Array]], str] | None = None,
         *,
         quiet: bool = False,
+        dtype: Dtype | None = None,
     ) -> None:
         self.compiled = compiled
+        self.dtype = dtype
         self.explain = explain
         self.raised = None if explain is None else compiled.raised
         ufunc = compiled.shaped if explain is None else compiled.watched
@@ -437,10 +419,12 @@ class Results:
         most = 1 if quiet else 2
         self.whole = len(shapes[0]) if len(shapes) == 1 and len(shapes[0]) <= most else 0
 
-    def __call__(self, *arguments: ArrayLike) -> Any:
+    def __call__(self, *arguments: Any) -> Any:
         """The results: one array, or a tuple of several."""
         if len(arguments) != len(self.arguments):
             self.count(arguments)
+        if len(arguments[0]) > LONG and self._in_pieces(arguments):
+            return split(self.spread(arguments, None, 1), self.shapes)
         numbers = self.ufunc(*arguments)
         if type(numbers) is not np.ndarray:  # masked arrays, and arrays of other libraries
             masks = sys.modules.get("numpy.ma")  # imported where masked arrays come from
@@ -456,6 +440,35 @@ class Results:
         if shape is None:
             return split(numbers, self.shapes)
         return numbers.reshape(shape if numbers.ndim == 1 else (*numbers.shape[:-1], *shape))
+
+    def _in_pieces(self, arguments: Sequence[ArrayLike]) -> bool:
+        return self.dtype is not None and all(type(x) is np.ndarray for x in arguments)
+
+    def spread(self, arguments: Sequence[ArrayLike], out: Array | None, threads: int) -> Array:
+        """All numbers (..., size), also in ``out``, by calls of pieces of the batch on threads."""
+        arrays = [np.asarray(x) for x in arguments]
+        batch = arrays[0].shape[:-1]
+        if any(x.shape[:-1] != batch for x in arrays[1:]):
+            batch = np.broadcast_shapes(*(x.shape[:-1] for x in arrays))
+        if out is not None and out.shape[:-1] != batch:
+            if np.broadcast_shapes(batch, out.shape[:-1]) != out.shape[:-1]:
+                raise ValueError(f"out has a batch {out.shape[:-1]}, the arguments have {batch}")
+            batch = out.shape[:-1]
+        overlaps = out is not None and any(np.may_share_memory(out, x) for x in arrays)
+        if out is None or overlaps:
+            result = np.empty((*batch, sum(map(math.prod, self.shapes))), self.dtype)
+        else:
+            result = out
+        flat = self.compiled.ufunc if self.explain is None else self.compiled.quiet
+        if not batch or any(x.ndim == 0 for x in arrays):
+            flat(*arrays, out=result)
+        else:
+            run_ufunc(flat, arrays, result, threads)
+        self.watch(arguments, result)
+        if out is not None and overlaps:
+            out[...] = result
+            return out
+        return result
 
     def watch(self, arguments: Sequence[ArrayLike], numbers: Any) -> None:
         """Warn if something was raised that left numbers that are not finite."""

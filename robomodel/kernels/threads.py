@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import math
 import os
 import threading
+import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from queue import SimpleQueue
 from typing import Any, TypeAlias
 
@@ -16,6 +19,7 @@ Work: TypeAlias = Callable[[slice], object]
 
 TILE = 8  # most states that kernels take at a time (of float64)
 MIN_TILES = 64  # least tiles of the last pieces of a large batch
+LONG = 4096  # most states that a piece of a batch has: Python hears Ctrl-C between pieces
 
 
 class _Job:
@@ -28,6 +32,7 @@ class _Job:
         self._numbers = itertools.count()  # next() is atomic
         self._errstate: Any = np.geterr() | {"call": np.geterrcall()}
         self._ended: SimpleQueue[BaseException | None] = SimpleQueue()
+        self._running: set[int] = set()  # threads of the pool
 
     def _do_next(self) -> BaseException | None:
         """Run the next piece; returns the error it raised. Raises IndexError if none remain."""
@@ -44,29 +49,30 @@ class _Job:
 
     def help(self) -> None:
         """Run pieces on a thread of the pool, with the caller's ``np.errstate``."""
-        with np.errstate(**self._errstate):
-            try:
+        self._running.add(threading.get_ident())
+        try:
+            with np.errstate(**self._errstate), suppress(IndexError):
                 while True:
                     self._ended.put(self._do_next())
-            except IndexError:
-                return
+        finally:
+            self._running.discard(threading.get_ident())
 
     def finish(self) -> None:
-        """Run pieces, wait for those of other threads, and raise the first error."""
+        """Run pieces, wait for those of other threads, and raise the first error.
+
+        Raises KeyboardInterrupt when all threads have ended what they were at.
+        """
         errors: list[BaseException | None] = []
         try:
-            while True:
-                errors.append(self._do_next())
-        except IndexError:
-            pass
-        left = len(self.pieces) - len(errors)
-        while left:
-            try:
-                errors.append(self._ended.get())
-                left -= 1
-            except KeyboardInterrupt as pressed:  # others end what they are at
-                self.stop.set()
-                errors.insert(0, pressed)
+            with suppress(IndexError):
+                while True:
+                    errors.append(self._do_next())
+            errors += [self._ended.get() for _ in range(len(self.pieces) - len(errors))]
+        except KeyboardInterrupt:
+            self.stop.set()
+            while self._running:
+                time.sleep(1e-3)
+            raise
         for error in errors:
             if error is not None:
                 raise error
@@ -104,8 +110,12 @@ _POOL = _Pool()
 
 
 def share(
-    work: Work, count: int, threads: int, stop: threading.Event | None = None
-) -> None:  # fmt: skip
+    work: Work,
+    count: int,
+    threads: int,
+    stop: threading.Event | None = None,
+    most: int | None = None,
+) -> None:
     """Call ``work`` on slices that cover range(count), on ``threads`` threads; 0: one a processor.
 
     Slices begin where tiles do. Errors of ``work`` are raised here; floating-point errors follow
@@ -114,38 +124,46 @@ def share(
     """
     if threads < 0:
         raise ValueError(f"threads must be 0 (one a processor) or more, got {threads}")
-    tiles = -(-count // TILE)
+    tiles = max(1, -(-count // TILE))
     workers = min(threads or os.cpu_count() or 1, tiles)
-    if workers <= 1:
-        work(slice(0, count))
-        return
-    edges = [min(count, TILE * edge) for edge in _edges(tiles, workers)]
+    longest = tiles if most is None else max(1, most // TILE)
+    edges = [min(count, TILE * edge) for edge in _edges(tiles, workers, longest)]
     pieces = [slice(*ends) for ends in itertools.pairwise(edges)]
+    if workers <= 1:
+        for piece in pieces:
+            work(piece)
+        return
     job = _Job(work, pieces, stop or threading.Event())
     _POOL.call(job, workers - 1)
     job.finish()
 
 
-def _edges(tiles: int, threads: int) -> list[int]:
+def _edges(tiles: int, threads: int, longest: int) -> list[int]:
     """Bounds of pieces: one a thread; of large batches more, the last ones small.
 
     So a thread that starts late, or is held up, takes fewer, and all end at nearly the same time.
+    No piece has more than ``longest`` tiles.
     """
-    if tiles < 2 * MIN_TILES * threads:
-        return [tiles * n // threads for n in range(threads + 1)]
     edges = [0]
+    for n in range(1, threads + 1) if tiles < 2 * MIN_TILES * threads else ():
+        edges += range(edges[-1] + longest, tiles * n // threads, longest)
+        edges.append(tiles * n // threads)
     while edges[-1] < tiles:
-        size = max(MIN_TILES, (tiles - edges[-1]) // (2 * threads))
-        edges.append(min(tiles, edges[-1] + size))
+        size = max(MIN_TILES, (tiles - edges[-1]) // (2 * threads)) if threads > 1 else tiles
+        edges.append(min(tiles, edges[-1] + min(size, longest)))
     return edges
 
 
 def run_ufunc(
     ufunc: Callable[..., Any], arrays: Sequence[NDArray[Any]], result: NDArray[Any], threads: int
 ) -> None:
-    """Run a ufunc on arrays (..., n) into a result; threads share the longest batch axis."""
+    """Run a ufunc on arrays (..., n) into a result; threads share the longest batch axis.
+
+    In pieces of at most about ``LONG`` states, between which Python hears Ctrl-C.
+    """
     batch = result.shape[:-1]
     axis = batch.index(max(batch))
+    most = max(1, LONG * batch[axis] // max(1, math.prod(batch)))
     wide = [
         x if x.shape[:-1] == batch else np.broadcast_to(x, (*batch, x.shape[-1])) for x in arrays
     ]
@@ -154,4 +172,4 @@ def run_ufunc(
         at = (*[slice(None)] * axis, piece)
         ufunc(*(x[at] for x in wide), out=result[at])
 
-    share(part, batch[axis], threads)
+    share(part, batch[axis], threads, most=most)
