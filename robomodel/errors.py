@@ -155,6 +155,20 @@ def as_names(names: str | Iterable[str], what: str) -> tuple[str, ...]:
     return result
 
 
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C amid work that has parts.
+
+    Attributes:
+        done: How far it was, "7 of 16 checks".
+        known: The results so far.
+    """
+
+    def __init__(self, done: str, known: object) -> None:
+        super().__init__(done)
+        self.done = done
+        self.known = known
+
+
 class MissingPackageError(ImportError):
     """An optional package that is not installed: ``str(error)`` says for what, and how to get it.
 

@@ -22,6 +22,10 @@ from robomodel.cli.common import (
     complete_robots,
     examples_of,
 )
+from robomodel.errors import Source
+from robomodel.lint import runner
+from robomodel.reports.document import Finding
+from robomodel.reports.validation import study
 
 ROBOTS = rm.robots.names()
 
@@ -520,6 +524,37 @@ def test_names_are_completed(tmp_path):
     (tmp_path / "meshes").mkdir()
     (tmp_path / "notes.txt").touch()
     assert complete_robots(f"{tmp_path}/m") == [f"{tmp_path}/mine.urdf", f"{tmp_path}/meshes/"]
+
+
+def test_what_is_known_at_ctrl_c_is_printed(
+    run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On the screen alone; files are not written."""
+
+    def pressed(*_: object) -> list[Finding]:
+        raise KeyboardInterrupt
+
+    def interrupted(*arguments: str) -> tuple[str, str]:
+        code, out, said = run(*arguments)
+        assert code == 130
+        return out, said
+
+    seen = Finding("warning", "odd", Source("here.urdf", 3), "an oddity")
+    monkeypatch.setattr(study, "CHECKS", (lambda _: [seen], pressed))
+    out, said = interrupted("validate", "four_bar")
+    assert "an oddity" in out
+    assert said == "incomplete: 1 of 2 checks\ninterrupted\n"
+    page = tmp_path / "page.html"
+    assert interrupted("validate", "four_bar", "--html", str(page)) == ("", "interrupted\n")
+    assert not page.exists()
+    for name in "abc":
+        (tmp_path / f"{name}.urdf").write_text('<robot name="r"><link name="l"/></robot>')
+    monkeypatch.setattr(
+        runner, "checked", lambda job: pressed() if "b.u" in str(job.robot.path) else [seen]
+    )
+    out, said = interrupted("lint", str(tmp_path), "--jobs", "1")
+    assert "here.urdf:3: warning [odd]: an oddity\n" in out
+    assert said == "incomplete: 1 of 3 files\ninterrupted\n"
 
 
 @pytest.mark.slow

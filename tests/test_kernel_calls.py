@@ -329,6 +329,7 @@ def first_calls(name):
     q, zero = model.neutral(), np.zeros(model.nv)
     rm.rnea_derivatives(model, q, zero, zero)
     return rm.aba(model, q, zero, zero)
+first_calls("four_bar")  # Python itself keeps locks of imports that other threads are at
 thread = threading.Thread(target=first_calls, args=("tello",))
 thread.start()
 children = []

@@ -35,6 +35,7 @@ from robomodel.errors import (
     ClosureError,
     DescriptionError,
     DescriptionWarning,
+    Interrupted,
     MissingPackageError,
     Source,
     arguments_written,
@@ -305,6 +306,13 @@ def runnable(command: Callable[..., Result | Document]) -> Callable[..., int]:
                     page.write_text(result.document.html(), encoding="utf-8")
                 _print(result, output or result.output, _texts(caught) if json_wanted else None)
             except BrokenPipeError:
+                raise
+            except Interrupted as pressed:
+                known: Any = pressed.known
+                known = known if isinstance(known, Result) else Result(document=known.document)
+                if page is None and output is None and known.output is None:
+                    _print(known, None, _texts(caught) if json_wanted else None)
+                    complain(f"incomplete: {pressed.done}")
                 raise
             except _USER_ERRORS as error:
                 user_error = UserError.of(error, file)

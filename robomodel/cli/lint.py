@@ -11,7 +11,7 @@ import typer
 
 from robomodel import __version__
 from robomodel.cli.common import Result, UserError, complain
-from robomodel.errors import did_you_mean
+from robomodel.errors import Interrupted, did_you_mean
 from robomodel.files import replace_file
 from robomodel.lint import baseline as baselines
 from robomodel.lint import formats
@@ -114,6 +114,11 @@ def lint(
         report = check(places, given) if against is None else audited(places, given, against)
     except ValueError as error:
         raise UserError(f"{held}: {error}") from error
+    except Interrupted as pressed:
+        known: Any = pressed.known
+        raise Interrupted(
+            pressed.done, replace(_result(known, settings), output=output)
+        ) from pressed
     if update_baseline and held is not None:
         replace_file(str(held), baselines.written(report.findings))
         said = f"{held}: {len(report.findings)} findings"
@@ -125,12 +130,18 @@ def lint(
     for file, kind in others.items():
         text = formats.written(report, kind, settings.fail_on, __version__)
         file.write_text(text, encoding="utf-8", newline="\n")
-    return Result(
-        document=Document("", formats.summary(report), data=formats.as_dict(report)),
-        text=formats.written(report, settings.format, settings.fail_on, __version__)[:-1],
+    return replace(
+        _result(report, settings),
         output=output,
         status=1 if report.fails(settings.fail_on) else 0,
         complaint=formats.summary(report) if output is not None and sys.stdout.isatty() else "",
+    )
+
+
+def _result(report: LintReport, settings: Settings) -> Result:
+    return Result(
+        document=Document("", formats.summary(report), data=formats.as_dict(report)),
+        text=formats.written(report, settings.format, settings.fail_on, __version__)[:-1],
     )
 
 

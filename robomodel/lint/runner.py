@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from robomodel.errors import DescriptionError, MissingPackageError, Source
+from robomodel.errors import DescriptionError, Interrupted, MissingPackageError, Source
 from robomodel.lint import baseline
 from robomodel.lint.checks import CHECKS
 from robomodel.lint.comments import Ignore, apply, ignores
@@ -69,11 +70,21 @@ def lint(paths: Sequence[Path], settings: Settings) -> LintReport:
     The result is the same for any order of the paths and any number of processes.
 
     Raises:
+        Interrupted: After Ctrl-C, with the report on the files that were done.
         OSError: A path or the baseline is not there.
         ValueError: The baseline is none.
     """
     robots = robots_at(paths, settings)
-    return reported(_all(robots, settings), robots, settings)
+    findings: list[Finding] = []
+    done: list[RobotFile] = []
+    try:
+        for robot, found in _all(robots, settings):
+            done.append(robot)
+            findings += found
+    except KeyboardInterrupt as pressed:
+        known = reported(findings, done, settings)
+        raise Interrupted(f"{len(done)} of {len(robots)} files", known) from pressed
+    return reported(findings, robots, settings)
 
 
 def robots_at(paths: Sequence[Path], settings: Settings) -> list[RobotFile]:
@@ -155,18 +166,30 @@ class Job:
     resources: tuple[str, ...]
 
 
-def _all(robots: Sequence[RobotFile], settings: Settings) -> Iterator[Finding]:
-    """The findings of all files, with paths relative to the root."""
+def _all(
+    robots: Sequence[RobotFile], settings: Settings
+) -> Iterator[tuple[RobotFile, list[Finding]]]:
+    """Files with their findings as they are done, with paths relative to the root."""
     jobs = [job_of(each, settings) for each in robots]
     processes = min(settings.jobs or os.cpu_count() or 1, len(jobs))
     if processes <= 1:
         for job in jobs:
-            yield from checked(job)
+            yield job.robot, checked(job)
         return
     largest_first = sorted(jobs, key=lambda job: -_size(job.robot.path))
-    with ProcessPoolExecutor(processes, mp_context=_context()) as pool:
-        for findings in pool.map(checked, largest_first):
-            yield from findings
+    others = set(multiprocessing.active_children())
+    with ProcessPoolExecutor(
+        processes, _context(), signal.signal, (signal.SIGINT, signal.SIG_IGN)
+    ) as pool:
+        running = {pool.submit(checked, job): job.robot for job in largest_first}
+        try:
+            for each in as_completed(running):
+                yield running[each], each.result()
+        except KeyboardInterrupt:
+            pool.shutdown(wait=False, cancel_futures=True)
+            for process in set(multiprocessing.active_children()) - others:
+                process.terminate()
+            raise
 
 
 def job_of(robot: RobotFile, settings: Settings) -> Job:

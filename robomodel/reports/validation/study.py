@@ -15,7 +15,7 @@ import numpy as np
 
 from robomodel.arrays import Array
 from robomodel.description.transmissions import rotor_name
-from robomodel.errors import DescriptionError, DescriptionWarning, Source, few
+from robomodel.errors import DescriptionError, DescriptionWarning, Interrupted, Source, few
 from robomodel.loading import load
 from robomodel.model import Model, build
 from robomodel.parsers.checks import check_plausible
@@ -89,6 +89,7 @@ def validate(model: object, *, reference: object = None, **options: Any) -> Repo
 
     Raises:
         DescriptionError: The reference cannot be loaded.
+        Interrupted: After Ctrl-C, with the findings so far.
         TypeError: Options with a model, which is loaded already.
 
     Examples:
@@ -117,16 +118,25 @@ def of_model(
     """The report on a model, with the warnings of its reading and differences from another."""
     context = CheckContext(model)
     findings = [finding for issue in issues for finding in _as_findings(issue.message)]
-    for check in CHECKS:
-        findings += check(context)
-    if reference is not None:
-        findings += differences(RobotAtZero.of(reference), RobotAtZero.of(model))
-    return Report(
-        model.name,
-        model.description.source.file,
-        tuple(sorted(dict.fromkeys(findings), key=_gravest_first)),
-        tuple(context.linkages.values()),
-    )
+
+    def report(linkages: Iterable[LinkageStudy]) -> Report:
+        return Report(
+            model.name,
+            model.description.source.file,
+            tuple(sorted(dict.fromkeys(findings), key=_gravest_first)),
+            tuple(linkages),
+        )
+
+    done = 0
+    try:
+        for check in CHECKS:
+            findings += check(context)
+            done += 1
+        if reference is not None:
+            findings += differences(RobotAtZero.of(reference), RobotAtZero.of(model))
+    except KeyboardInterrupt as pressed:
+        raise Interrupted(f"{done} of {len(CHECKS)} checks", report(())) from pressed
+    return report(context.linkages.values())
 
 
 def of_error(error: DescriptionError, reference: Model | None = None) -> Report:
