@@ -258,7 +258,7 @@ def test_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "in blocks not seen" in text
     assert "zero of the encoder of" in text
     html = page.read_text(encoding="utf-8").replace("<wbr/>", "")
-    for words in ("60 samples of &lt;log&gt;.csv", "Measured and predicted", "Largest changes",
+    for words in ("60 samples of &lt;log&gt;.csv", "Measured and predicted", "What changed most",
                   "Not identifiable", "zero of the encoder of knee_link_joint"):  # fmt: skip
         assert words in html
     assert html.count("<svg") == 3 * LEG.nv

@@ -64,7 +64,8 @@ def identify(
     **options: Annotated[
         Any,
         options_of(
-            rm.identify, "prior robust balanced cutoff offsets ratios stribeck delays folds"
+            rm.identify,
+            "prior robust balanced cutoff offsets ratios stribeck asymmetric friction delays folds",
         ),
         options_of(read_log, READING),
     ],
@@ -74,9 +75,11 @@ def identify(
     Bodies stay physically consistent. docs/identification.md explains it.
 
     Keys of the JSON document: robot, file, output, samples, coordinates (of each name, residual,
-    before, forces and validation: root mean squares), groups (combinations that forces can
-    tell: of each name, value, deviation, unit, information_gain and coefficients by parameter),
-    parameters (of each name, before, value, deviation and information_gain), sensors (of each
+    before, forces and validation: root mean squares; effective: independent samples that tell as
+    much), groups (combinations that forces can tell: of each name, value, deviation, unit,
+    information_gain, coefficients by parameter, and pivot, its first parameter), parameters (of
+    each name, before, value, deviation and information_gain), changes (combinations by the forces
+    that their change makes: of each group, before, coordinate, force and share), sensors (of each
     kind, name, value and deviation), unknown (names of those of which the log told less than a
     tenth), unused (columns), notes, suspicions (units, signs, limits and delays that cannot be:
     the exit status is then 1).

@@ -129,7 +129,7 @@ def base_parameters(
     space, scale, gap = _row_space(model, start, rows, keys)
     echelon, pivots = reduced(space, _order(model))
     matrix = echelon * scale / scale[pivots, None]
-    matrix[np.abs(echelon) < SINGULAR] = 0.0
+    matrix[np.abs(echelon) < NONE] = 0.0
     matrix[range(len(pivots)), pivots] = 1.0
     words = tuple(_worded(names, row, pivot) for row, pivot in zip(matrix, pivots, strict=True))
     return BaseParameters(words, matrix, names, gap, tuple(pivots))
@@ -217,6 +217,8 @@ def _beside(weights: list[Array], felt: Array) -> list[Array]:
         result.append(left[:, rank:].T @ w)
     return result
 
+
+NONE = 1e-7  # scaled coefficients below are rounding of closed loops: no force would tell them
 
 # ---- names ---------------------------------------------------------------------------------------
 

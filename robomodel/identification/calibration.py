@@ -30,6 +30,7 @@ from robomodel.dynamics import frame_pose, jacobian, sensitivity
 from robomodel.dynamics.kinematics.frames import FrameKey, FrameLike, frame_key
 from robomodel.errors import ClosureError, UnknownNameError, as_names, check_names, few
 from robomodel.identification.fit import HUBER
+from robomodel.identification.noise import HIGHEST, Autoregression
 from robomodel.model.arguments import as_array, as_numbers
 from robomodel.model.configurations import functions
 from robomodel.model.configurations.states import check_finite
@@ -47,6 +48,7 @@ LEAST_WRONG, MOST_WRONG = (
     0.1,
 )  # bounds of τ, as a fraction of sizes, in radians, and of ratios
 ITERATIONS = 50
+EXACT = 1e-9  # deviations of readings below are rounding, of which there is no model in time
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +59,8 @@ class Calibration:
         model: The robot with the estimated parameters.
         names: Names of the parameters (k).
         values: Their values (k,) [SI].
-        covariance: (k, k), from the residuals and the prior of the file's values; infinite
+        covariance: (k, k), from the residuals, which may be alike in successive samples, and the
+            prior of the file's values; infinite
             variances for parameters on which no reading depends.
         unknown: Groups of names of which, alone or in combination, the data give no better estimate
             than the file; these combinations keep the file's values.
@@ -419,6 +422,19 @@ class _Problem:
         result: Array = scaled.T @ scaled / variance + np.diag((units / wrong) ** 2)
         return result
 
+    def _correlated(self, reduced: _Reduced, count: int) -> Array:
+        """Sums (k, k) of the derivatives' products, with the readings' correlations over samples.
+
+        They are alike for all readings, and estimated from what is left of all of them.
+        """
+        left = reduced.right.reshape(count, -1)
+        width = left.shape[1]
+        pieces = [slice(n * count, (n + 1) * count) for n in range(width)]
+        exact = math.sqrt(reduced.variance(0.0)) < EXACT
+        noise = Autoregression.of(left.T.ravel(), pieces, 0 if exact else HIGHEST)
+        columns = reduced.matrix.reshape(count, width, -1)
+        return sum((noise.covariance(columns[:, n]) for n in range(width)), np.zeros(()))
+
     def _result(self, q: Array, p: Array, weights: Array, wrong: Array) -> Calibration:
         left, by_q, by_p = self._linearized(q, p, weights)
         reduced = self._projected(left, by_q, by_p)
@@ -434,6 +450,8 @@ class _Problem:
         rows = np.concatenate([matrix, np.diag(deviation / wrong)]) * self._units
         _, s, vt = np.linalg.svd(rows, full_matrices=False)
         inverse = vt.T / np.maximum(s, TINY) ** 2 @ vt
+        spurious = self._correlated(reduced, len(q)) + np.diag((deviation / wrong) ** 2)
+        inverse = inverse @ (spurious * np.outer(self._units, self._units)) @ inverse
         covariance = deviation**2 * inverse * np.outer(self._units, self._units)
         _, s, vt = np.linalg.svd(matrix * wrong, full_matrices=True)
         s = np.concatenate([s, np.zeros(len(p) - len(s))])

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from functools import cached_property
 
 import numpy as np
 
-from robomodel.arrays import Array
+from robomodel.arrays import Array, Indices, Mask
 from robomodel.dynamics.physical import Cone, ParameterPrior, minimise, possible, solved
 from robomodel.errors import UnknownNameError, as_names, did_you_mean, few, warn
+from robomodel.identification.noise import HIGHEST, Autoregression, runs
 from robomodel.identification.sensors import Sensors
 from robomodel.mechanism.joints import Revolute
 from robomodel.model.model import Model
@@ -25,6 +27,7 @@ BENT = 60  # the same with sensor unknowns that enter nonlinearly
 WEIGHTS_SETTLED = 1e-3  # relative change of the weights at convergence
 SENSORS_SETTLED = 1e-6  # change of the sensor unknowns at convergence
 STRIDE = 1.0  # largest change of a sensor unknown in an iteration
+LEAST = 1e-100  # root mean square of forces that are none
 FLOOR = 1e-5  # least deviation of forces, relative to the terms in a coordinate
 HUBER = 1.345  # threshold in deviations; with normal noise, 5 % of the information is lost
 MEDIAN = 1.4826  # ratio of deviation and median absolute value of normal noise
@@ -39,15 +42,15 @@ def rms(x: Array) -> Array:
 
 @dataclass(frozen=True)
 class Data:
-    """Rows (n, nv, p), measured forces (n, nv), effective fraction of samples, and loss.
+    """Rows (n, nv, p) and measured forces (n, nv) of motions of ``length`` rows, and the loss.
 
     Rows and forces are at the initial sensor unknowns.
     """
 
     rows: Array
     forces: Array
-    measured: Array
-    share: float
+    measured: Mask
+    length: int
     robust: bool
 
     @classmethod
@@ -57,7 +60,7 @@ class Data:
         measured = ~np.isnan(forces)
         if not measured.any():
             raise ValueError("no forces to learn from: tau holds no numbers")
-        return cls(rows, np.where(measured, forces, 0.0), measured, readings.share, robust)
+        return cls(rows, np.where(measured, forces, 0.0), measured, readings.length, robust)
 
     def rms(self, x: Array) -> Array:
         """Root mean squares (nv,) over the measured samples; nan if there are none."""
@@ -65,8 +68,30 @@ class Data:
 
     def levels(self, nominal: Array) -> Array:
         """Root mean square (nv,) of the single terms of each coordinate, which do not cancel."""
-        parts = np.sqrt(np.einsum("tip,p->ti", self.rows**2, nominal**2))
-        return np.fmax(np.fmax(self.rms(parts), self.rms(self.forces)), TINY)
+        terms = np.zeros(self.forces.shape[1])
+        for i in range(len(terms)):
+            parts = np.einsum("tp,p->t", self.rows[:, i] ** 2, nominal**2)
+            terms[i] = np.sqrt(np.sum(parts * self.measured[:, i]) / max(self._count[i], 1))
+        return np.fmax(np.fmax(terms, self.rms(self.forces)), TINY)
+
+    @cached_property
+    def _count(self) -> Array:
+        return np.asarray(self.measured.sum(axis=0))
+
+    @cached_property
+    def effects(self) -> Array:
+        """Root mean squares (p, nv) of the columns over the measured samples."""
+        count = np.maximum(self._count, 1)
+        squares = [
+            np.einsum("tp,t->p", self.rows[:, i] ** 2, self.measured[:, i])
+            for i in range(len(count))
+        ]  # fmt: skip
+        return np.asarray(np.sqrt(np.stack(squares, axis=1) / count))
+
+    @cached_property
+    def pieces(self) -> list[list[slice]]:
+        """The runs of samples without a gap, of each coordinate."""
+        return [runs(column, self.length) for column in self.measured.T]
 
     def spread(self, error: Array, lost: Array) -> Array:
         """Deviation (nv,) of each coordinate; ``lost``: fraction of its samples used by the fit."""
@@ -78,9 +103,9 @@ class Data:
             level[some] = MEDIAN * np.nanmedian(hidden[:, some], axis=0)
         return np.asarray(level / np.sqrt(np.maximum(1.0 - lost, 0.05)))
 
-    def weights(self, error: Array, spread: Array) -> Array:
-        """Square roots of the weights (n, nv)."""
-        result = np.where(self.measured, math.sqrt(self.share) / spread, 0.0)
+    def loss(self, error: Array, spread: float, i: int) -> Array:
+        """Square roots of the weights (n,) of a coordinate's samples; zero where not measured."""
+        result = self.measured[:, i].astype(float)
         if self.robust:
             result *= np.sqrt(np.minimum(1.0, HUBER * spread / np.maximum(np.abs(error), TINY)))
         return result
@@ -88,16 +113,21 @@ class Data:
 
 @dataclass(frozen=True)
 class Fit:
-    """Values (p,) with their covariance, sensor unknowns (m,) with their deviations."""
+    """Values (p,) with their covariance, sensor unknowns (m,) with their deviations.
+
+    ``effective``: for each coordinate (nv,) the number of samples with independent errors that
+    tell as much of a mean as its own.
+    """
 
     values: Array
     covariance: Array
     unknowns: Array
     spread: Array
+    effective: Array
 
 
 def fitted(data: Data, readings: Sensors, prior: ParameterPrior) -> Fit:
-    """Fit weights and values in turn until they converge; sensor unknowns by Gauss-Newton.
+    """Fit noise and values in turn until they converge; sensor unknowns by Gauss-Newton.
 
     Forces that depend on a torque constant are compared as currents: otherwise, smaller constants
     would reduce all forces and residuals without a better fit.
@@ -106,43 +136,69 @@ def fitted(data: Data, readings: Sensors, prior: ParameterPrior) -> Fit:
     free, more = directions.shape[1], len(readings.unknowns)
     level = data.levels(nominal)
     wide = np.hstack([directions, np.zeros((len(directions), more))])
-    sure = np.array([u.deviation for u in readings.unknowns]) ** -2.0
-    shares = readings.shares() if more else np.zeros((len(level), 0))
-    count = np.maximum(data.measured.sum(0), 1)
+    sure = np.diag(np.append(np.zeros(free), [u.deviation**-2.0 for u in readings.unknowns]))
+    portions = readings.shares() if more else np.zeros((len(level), 0))
     rows, forces = data.rows, data.forces
     error = rows @ nominal - forces
-    lost = np.zeros(len(level))
+    lost, share = np.zeros(len(level)), np.ones(len(level))
     z, x = np.zeros(free), np.zeros(more)
     spread = np.ones(len(level))
-    inverse = np.eye(free + more)
-    moved = 0.0
+    inverse = covariance = np.eye(free + more)
+    moved, alike = 0.0, False
+    equations: list[_Equations] = []
     for n in range(BENT if more else PASSES):
         before, spread = spread, np.fmax(data.spread(error, lost), FLOOR * level)
-        if (
-            n
-            and np.all(np.abs(spread / before - 1.0) < WEIGHTS_SETTLED)
-            and moved < SENSORS_SETTLED
-        ):
-            break
-        weights = data.weights(error, spread)
-        slopes = readings.slopes(x, nominal + directions @ z, error)
-        bend = np.where(data.measured[..., None], slopes, 0.0)
-        columns = np.concatenate([rows @ directions, bend - error[..., None] * shares], axis=-1)
-        gap = forces - rows @ nominal + columns[..., free:] @ x
-        a = (columns * weights[..., None]).reshape(-1, free + more)
-        gram = a.T @ a
-        gram[range(free, free + more), range(free, free + more)] += sure
-        both = minimise(gram, a.T @ (gap * weights).ravel(), prior, wide, np.append(z, x))
+        settled = (
+            np.all(np.abs(spread / before - 1.0) < WEIGHTS_SETTLED) and moved < SENSORS_SETTLED
+        )
+        if n and settled:
+            if alike:
+                break
+            alike = True
+        if more or data.robust or not equations:
+            slopes = readings.slopes(x, nominal + directions @ z, error)
+            bend = np.where(data.measured[..., None], slopes, 0.0) - error[..., None] * portions
+            equations = [
+                _Equations.of(
+                    rows[:, i], directions, bend[:, i], forces[:, i] - rows[:, i] @ nominal
+                    + bend[:, i] @ x, data.loss(error[:, i], spread[i], i),
+                )
+                for i in range(len(level))
+            ]  # fmt: skip
+        weight = np.where(level > LEAST, share / np.fmax(spread, LEAST) ** 2, 0.0)
+        gram, right = sure.copy(), np.zeros(free + more)
+        for each, w in zip(equations, weight.tolist(), strict=True):
+            gram[np.ix_(each.at, each.at)] += w * each.gram
+            right[each.at] += w * each.right
+        both = minimise(gram, right, prior, wide, np.append(z, x))
         z, step = both[:free], np.clip(both[free:] - x, -STRIDE, STRIDE)
         x, moved = x + step, float(np.abs(step).max(initial=0.0))
         if more:
             rows, forces, _ = readings.at(x)
             forces = np.where(data.measured, forces, 0.0)
         error = rows @ (nominal + directions @ z) - forces
-        second = gram + wide.T @ prior.slopes(nominal + directions @ z)[1] @ wide
-        inverse = np.asarray(solved(second, np.eye(len(second))))
-        leverage = np.einsum("ij,ij->i", a @ inverse, a).reshape(error.shape)
-        lost = leverage.sum(0) / (count * data.share)
+        assumed = wide.T @ prior.slopes(nominal + directions @ z)[1] @ wide + sure
+        inverse = np.asarray(solved(gram - sure + assumed, np.eye(free + more)))
+        if alike or more:
+            meat = assumed
+            for i, each in enumerate(equations):
+                exact = spread[i] <= FLOOR * level[i]
+                noise = _noise(error[:, i], exact, data.pieces[i], data.robust)
+                spurious = noise.covariance(each.columns)
+                scale = np.sqrt(np.maximum(np.diag(each.gram), TINY))
+                felt = np.flatnonzero(np.diag(each.gram) > 0.0)
+                ratio = np.diag(spurious)[felt] / scale[felt] ** 2
+                share[i] = min(1.0, 1.0 / float(np.mean(ratio))) if len(felt) else 1.0
+                block = np.ix_(each.at, each.at)
+                meat[block] += weight[i] ** 2 * spread[i] ** 2 * spurious
+                lost[i] = weight[i] * float(np.sum(inverse[block] * spurious))
+            lost /= np.maximum(data._count, 1)
+            covariance = inverse @ meat @ inverse
+        else:
+            lost = np.array([
+                w * float(np.sum(inverse[np.ix_(each.at, each.at)] * each.gram))
+                for each, w in zip(equations, weight.tolist(), strict=True)
+            ]) / np.maximum(data._count, 1)  # fmt: skip
     else:
         warn(
             RuntimeWarning(
@@ -150,10 +206,146 @@ def fitted(data: Data, readings: Sensors, prior: ParameterPrior) -> Fit:
                 f"{np.abs(spread / before - 1.0).max():.1e}, unknowns of sensors by {moved:.1e})"
             )
         )
-    deviations = np.sqrt(np.diag(inverse)[free:])
+    deviations = np.sqrt(np.diag(covariance)[free:])
     return Fit(
-        nominal + directions @ z, directions @ inverse[:free, :free] @ directions.T, x, deviations
-    )
+        nominal + directions @ z, directions @ covariance[:free, :free] @ directions.T, x,
+        deviations, data._count * share,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Further columns beside a fit: coefficients (k,), deviations (k,), gain of the objective."""
+
+    found: Array
+    deviations: Array
+    gain: float
+
+
+@dataclass(frozen=True, eq=False)
+class Trials:
+    """What further columns could explain, beside all parameters and sensor unknowns of a fit.
+
+    A step of Gauss and Newton from it; ``columns`` are the further ones of each coordinate (n, k).
+    """
+
+    data: Data
+    prior: ParameterPrior
+    error: Array
+    slopes: Array
+    sure: Array
+    values: Array
+    columns: Sequence[Array]
+
+    @classmethod
+    def of(cls, data: Data, readings: Sensors, prior: ParameterPrior, values: Array,
+           x: Array, columns: Sequence[Array]) -> Trials:  # fmt: skip
+        """After a fit with these values (p,) and sensor unknowns x."""
+        rows, forces, _ = readings.at(x)
+        error = np.where(data.measured, rows @ values - forces, 0.0)
+        slopes = np.where(
+            data.measured[..., None], readings.slopes(x, values, rows @ values - forces), 0.0
+        )
+        sure = np.array([u.deviation**-2.0 for u in readings.unknowns])
+        return cls(replace(data, rows=rows), prior, error, slopes, sure, values, columns)
+
+    @cached_property
+    def _equations(self) -> list[_Equations]:
+        """Of all columns, the further ones last."""
+        none = [np.zeros((len(self.error), x.shape[1])) for x in self.columns]
+        result = []
+        for i, further in enumerate(self.columns):
+            own = np.concatenate([*none[:i], np.nan_to_num(further), *none[i + 1 :]], axis=1)
+            bend = np.concatenate([self.slopes[:, i], own], axis=1)
+            loss = self.data.loss(self.error[:, i], np.inf, i)
+            result.append(
+                _Equations.of(
+                    self.data.rows[:, i], self.prior.directions, bend, -self.error[:, i], loss
+                )
+            )
+        return result
+
+    def __call__(self, chosen: Sequence[int]) -> Trial:
+        """The columns of these places, counted through all coordinates, alone."""
+        point = self.prior.point(self.values)
+        directions = self.prior.directions
+        kept = directions.shape[1] + len(self.sure)
+        count = kept + sum(x.shape[1] for x in self.columns)
+        used = np.append(np.arange(kept), kept + np.array(chosen, dtype=int))
+        error = self.error
+        for _ in range(2):  # with the fit's errors, then with those of this one
+            spread = np.fmax(self.data.rms(error), FLOOR * self.data.levels(self.values))
+            assumed = np.zeros((count, count))
+            inner = slice(0, directions.shape[1])
+            assumed[inner, inner] = directions.T @ point.hessian @ directions
+            assumed[range(inner.stop, kept), range(inner.stop, kept)] = self.sure
+            gram, right = assumed.copy(), np.zeros(count)
+            right[inner] = -directions.T @ point.gradient
+            weight = np.where(spread > LEAST, np.fmax(spread, LEAST) ** -2.0, 0.0)
+            for each, w in zip(self._equations, weight.tolist(), strict=True):
+                gram[np.ix_(each.at, each.at)] += w * each.gram
+                right[each.at] += w * each.right
+            matrix = gram[np.ix_(used, used)]
+            matrix[range(len(used)), range(len(used))] += TINY
+            step = np.zeros(count)
+            inverse = np.linalg.pinv(_scaled(matrix), hermitian=True) / _sizes(matrix)
+            step[used] = inverse @ right[used]
+            error = np.stack(
+                [e + each.columns @ step[each.at]
+                 for e, each in zip(self.error.T, self._equations, strict=True)], axis=1
+            )  # fmt: skip
+        meat = assumed
+        for i, each in enumerate(self._equations):
+            noise = Autoregression.of(error[:, i], self.data.pieces[i])
+            size = weight[i] ** 2 * float(np.nan_to_num(self.data.rms(error)[i])) ** 2
+            meat[np.ix_(each.at, each.at)] += size * noise.covariance(each.columns)
+        covariance = inverse @ meat[np.ix_(used, used)] @ inverse
+        gain = 0.5 * float(step @ right)
+        return Trial(step[used][kept:], np.sqrt(np.diag(covariance)[kept:]), gain)
+
+
+def _sizes(matrix: Array) -> Array:
+    """Products of the roots of a matrix's diagonal."""
+    size = np.sqrt(np.maximum(np.diag(matrix), LEAST))
+    return np.outer(size, size)
+
+
+def _scaled(matrix: Array) -> Array:
+    """The matrix with a diagonal of ones."""
+    return np.asarray(matrix / _sizes(matrix))
+
+
+@dataclass(frozen=True)
+class _Equations:
+    """A coordinate's columns (n, m) of unknowns ``at`` (m,), with their normal equations."""
+
+    at: Indices
+    columns: Array
+    gram: Array
+    right: Array
+
+    @classmethod
+    def of(cls, rows: Array, directions: Array, bend: Array, gap: Array, loss: Array) -> _Equations:
+        """From rows (n, p), slopes by sensor unknowns (n, ·), what is left (n,), roots of weights.
+
+        Columns that vanish are left out.
+        """
+        felt = np.flatnonzero(rows.any(axis=0))
+        ways = directions[felt]
+        moving = np.flatnonzero(ways.any(axis=0))
+        columns = np.concatenate([rows[:, felt] @ ways[:, moving], bend], axis=1)
+        columns *= loss[:, None]
+        at = np.append(moving, directions.shape[1] + np.arange(bend.shape[1]))
+        return cls(at, columns, columns.T @ columns, columns.T @ (loss * gap))
+
+
+def _noise(error: Array, exact: bool, pieces: list[slice], robust: bool) -> Autoregression:
+    """The model of an error (n,) in time; white where only rounding is left (``exact``)."""
+    if robust:
+        seen = np.concatenate([error[at] for at in pieces]) if pieces else error
+        bound = 3.0 * MEDIAN * float(np.median(np.abs(seen)))
+        error = np.clip(error, -bound, bound)
+    return Autoregression.of(error, pieces, 0 if exact else HIGHEST)
 
 
 # ---- prior of a model's parameters -------------------------------------------------------------

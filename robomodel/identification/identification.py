@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import NormalDist
@@ -15,12 +15,23 @@ from numpy.typing import ArrayLike
 
 from robomodel.arrays import Array
 from robomodel.dynamics.physical import ParameterPrior
-from robomodel.errors import argument, as_real, few, warn
+from robomodel.errors import as_real, few, warn
 from robomodel.identification.base import base_parameters
-from robomodel.identification.fit import Data, assumptions, chosen, fitted, rms
+from robomodel.identification.checks import (
+    LEAST_SAMPLES,
+    LONG_LOG,
+    FrictionForm,
+    delay_notes,
+    force_warnings,
+    friction_forms,
+    friction_notes,
+    friction_shapes,
+    gap_notes,
+    state_warnings,
+)
+from robomodel.identification.fit import Data, Trial, Trials, assumptions, chosen, fitted, rms
 from robomodel.identification.logs import Log, read_log
-from robomodel.identification.sensors import Sensors, sensors
-from robomodel.model.elements import Joint
+from robomodel.identification.sensors import Motion, Sensors, sensors, with_friction
 from robomodel.model.model import Model
 from robomodel.model.parameters import (
     OF_JOINTS,
@@ -28,9 +39,14 @@ from robomodel.model.parameters import (
     unit_of,
     with_parameters,
 )
-from robomodel.tolerances import SINGULAR, TINY
+from robomodel.tolerances import TINY
 
 UNKNOWN_SHARE = 0.1  # information gain below which a parameter counts as unknown
+FORMS = 3  # times that friction's form is looked at
+FORM_WORDS = {"stribeck": "static friction (Stribeck)", "asymmetric": "another one each way"}
+SURE = 2.0  # deviations above which a change is listed
+NOTED = 1e-3  # the least share of a coordinate's forces that it makes then
+LARGE = 1e-2  # the least share of one that is less sure
 MOST_LISTED = 12  # number of changed parameters that are listed
 
 
@@ -39,11 +55,14 @@ class Calibrated:
     """A calibrated quantity of a sensor or joint.
 
     Attributes:
-        kind: "offset", "ratio", "constant", "static friction", "Stribeck velocity" or "delay".
+        kind: "offset", "ratio", "constant", "static friction", "Stribeck velocity", "bias",
+            "damping difference" or "delay".
         name: Name of the joint, coupling, actuator or coordinate.
         value: An encoder's offset [rad or m], to be added to its reading; a coupling's ratio, of
             its dependent joint to the next; a motor's torque constant [N m/A]; the excess of
-            static over Coulomb friction [N m or N], at a Stribeck velocity [rad/s or m/s]; or the
+            static over Coulomb friction [N m or N], at a Stribeck velocity [rad/s or m/s]; a
+            constant force of friction [N m or N], positive where it is stronger at positive
+            velocity; half the difference of damping at positive and negative velocity; or the
             delay [s] of the forces behind the motion.
         deviation: Standard deviation of the value.
     """
@@ -60,6 +79,7 @@ class Calibrated:
             "offset": "zero of the encoder of",
             "constant": "torque constant of",
             "static friction": "static friction above Coulomb's of",
+            "damping difference": "half the difference of damping both ways of",
         }
         return f"{what.get(self.kind, f'{self.kind} of')} {self.name}"
 
@@ -75,6 +95,7 @@ class IdentifiedGroup:
         unit: Unit of its first parameter.
         information_gain: The fraction of its prior variance that the data removed.
         coefficients: Coefficients by parameter.
+        pivot: Its first parameter, of coefficient 1: the forces of the combination are those of it.
     """
 
     name: str
@@ -83,11 +104,31 @@ class IdentifiedGroup:
     unit: str
     information_gain: float
     coefficients: Mapping[str, float]
+    pivot: str
 
     @property
     def known(self) -> bool:
         """True if the information gain is a tenth or more."""
         return self.information_gain >= UNKNOWN_SHARE
+
+
+@dataclass(frozen=True, slots=True)
+class GroupChange:
+    """A combination that a fit has changed, by the forces that this makes.
+
+    Attributes:
+        group: The combination.
+        before: Its value in the file.
+        coordinate: The coordinate whose forces changed most, by their root mean square.
+        force: Root mean square of the change of its force [N m or N].
+        share: The same, relative to the force.
+    """
+
+    group: IdentifiedGroup
+    before: float
+    coordinate: str
+    force: float
+    share: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,6 +153,10 @@ class Identified:
         notes: Remarks on the fit, as text.
         suspicions: Suspected errors of the measurements, as text: units, signs, limits, delays.
         times: Times of the samples (n,) [s], or None.
+        effective: For each coordinate (nv,) the number of samples with independent errors that
+            tell as much of a mean force as the log's, whose errors are alike for some time; nan
+            without a fit.
+        effects: Root mean square (p, nv) of the forces of each parameter by its unit.
     """
 
     model: Model
@@ -128,6 +173,13 @@ class Identified:
     notes: tuple[str, ...]
     suspicions: tuple[str, ...]
     times: Array | None
+    effective: Array
+    effects: Array
+
+    @property
+    def fitted(self) -> bool:
+        """False for a prediction, in which nothing was free."""
+        return bool(np.any(self.covariance)) or bool(self.sensors)
 
     @property
     def samples(self) -> int:
@@ -192,22 +244,36 @@ class Identified:
                         unit_of(self.model, self.names[pivot]),
                         gain,
                         {n: float(x) for n, x in zip(self.names, row, strict=True) if x},
+                        self.names[pivot],
                     )
                 )
         return tuple(result)
 
-    def changes(self, before: Array) -> list[int]:
-        """Indices of parameters by their change over its deviation, if above 1, largest first.
+    def changes(self, before: Array) -> list[GroupChange]:
+        """Identifiable combinations by the forces that their change makes, the largest first.
+
+        Of those that changed by more than two deviations, or by a hundredth of the forces.
 
         Args:
             before: The values (p,).
 
         Returns:
-            places: Indices into ``names``.
+            changes: At most twelve.
         """
-        spread = np.where(self.deviation > 0.0, self.deviation, np.inf)
-        change = np.abs(self.values - before) / spread
-        return [int(i) for i in np.argsort(-change)[:MOST_LISTED] if change[i] > 1.0]
+        forces = np.where(self.forces > 0.0, self.forces, np.inf)
+        at = {name: i for i, name in enumerate(self.names)}
+        found = []
+        for group in self.groups:
+            old = sum(k * float(before[at[n]]) for n, k in group.coefficients.items())
+            made = abs(group.value - old) * self.effects[at[group.pivot]]
+            share = np.nan_to_num(made / forces)
+            where = int(np.argmax(share))
+            sure = abs(group.value - old) > SURE * group.deviation
+            if share[where] > (NOTED if sure else LARGE):
+                change = GroupChange(group, old, self.model.dof_names[where], float(made[where]),
+                                     float(share[where]))  # fmt: skip
+                found.append(change)
+        return sorted(found, key=lambda each: -each.share)[:MOST_LISTED]
 
     def interval(self, level: float = 0.95) -> Array:
         """Confidence intervals of the values, for normal errors.
@@ -247,6 +313,8 @@ def identify(
     offsets: bool | str | Iterable[str] = False,
     ratios: bool | str | Iterable[str] = False,
     stribeck: bool | str | Iterable[str] = False,
+    asymmetric: bool | str | Iterable[str] = False,
+    friction: str | None = None,
     delays: bool | str | Iterable[str] = False,
     free: str | Iterable[str] | None = None,
     step: float | None = None,
@@ -291,6 +359,12 @@ def identify(
         stribeck: Also identify static friction (True for independent joints, or names of joints):
             F sign(w) exp(-(w/w_s)²), with the excess F of static over Coulomb friction and the
             Stribeck velocity w_s.
+        asymmetric: Also identify friction that differs by direction (True for independent joints,
+            or names of joints): a bias, which is half the difference of Coulomb's friction, and
+            half the difference of damping. Friction is then d w + F sign(w) + b + e |w|.
+        friction: "auto" adds to ``stribeck`` and ``asymmetric`` the joints whose forces make them
+            certain (by six deviations, beside all parameters); notes say which. Where friction of
+            one joint depends on the direction, that of all joints may.
         delays: Also identify and remove delays [s] of forces behind the motion (True, or names of
             coordinates), up to 0.25 s, near zero (0.05 s). Requires one motion at even times;
             forces within 0.25 s of its ends are not used.
@@ -327,14 +401,54 @@ def identify(
     log, recorded = _log(model, q, v, a, tau, currents, encoders, f_ext), v is None
     if recorded and log.a is None and step is None:
         step = log.even_step()
+    if friction not in (None, "auto"):
+        raise ValueError(f"friction is None or 'auto', got {friction!r}")
+    made: dict[str, list[str]] = {"stribeck": [], "asymmetric": []}
     readings = sensors(
         model, log, constants=constants, offsets=offsets, ratios=ratios, stribeck=stribeck,
-        delays=delays, step=step, cutoff=cutoff,
+        asymmetric=asymmetric, delays=delays, step=step, cutoff=cutoff,
     )  # fmt: skip
-    data = Data.of(readings, robust)
     _refuse_zeros(log)
-    blocks = _folds(folds, len(data.forces))
-    assumed, notes = assumptions(model, data, changing, named, share, balanced)
+    options = _Options(changing, named, share, robust, balanced, folds)
+    result, left = _identified(model, readings, options)
+    for _ in range(FORMS if friction else 0):
+        forms = left.forms
+        more = {
+            "stribeck": [x.name for x in forms if not math.isnan(x.peak)],
+            "asymmetric": [x.name for x in forms if x.one_way],
+        }  # fmt: skip
+        if not any(more.values()):
+            break
+        if more["asymmetric"]:  # others' may be, too, and take gravity's place where it is left out
+            more["asymmetric"] = [x for x in left.moving if x not in readings.laws("bias")]
+        readings = with_friction(readings, more["stribeck"], more["asymmetric"])
+        result, left = _identified(model, readings, options)
+        made = {kind: [*names, *more[kind]] for kind, names in made.items()}
+    notes = [f"friction's form was chosen: {FORM_WORDS[kind]} of {few(names)}"
+             for kind, names in made.items() if names]  # fmt: skip
+    result = replace(result, notes=(*result.notes, *notes))
+    return _checked(log, result, left, recorded=recorded)
+
+
+@dataclass(frozen=True)
+class _Options:
+    """Arguments of :func:`identify`, with the masks of ``free``."""
+
+    changing: Array
+    named: Array
+    prior: float
+    robust: bool
+    balanced: bool
+    folds: int
+
+
+def _identified(model: Model, readings: Sensors, options: _Options) -> tuple[Identified, _Left]:
+    """The fit, without what is to be said about the log."""
+    data = Data.of(readings, options.robust)
+    blocks = _folds(options.folds, len(data.forces))
+    assumed, notes = assumptions(
+        model, data, options.changing, options.named, options.prior, options.balanced
+    )
     if not assumed.directions.shape[1] and not readings.unknowns:
         raise ValueError("nothing is free to change")
     fit = fitted(data, readings, assumed)
@@ -360,13 +474,11 @@ def identify(
         validation=_validated(data, readings, assumed, blocks),
         notes=tuple(notes),
         suspicions=(),
-        times=None if step is None else step * np.arange(len(rows), dtype=float),
+        times=readings.times if readings.length == len(rows) else None,
+        effective=fit.effective,
+        effects=data.effects,
     )
-    result = _checked(model, log, result, recorded=recorded, filtered=log.a is None)
-    if readings.interval is None or result.suspicions or len(readings.place) != len(rows):
-        return result
-    late = delay_notes(model.dof_names, result.measured, result.predicted, rows, readings.interval)
-    return replace(result, notes=(*result.notes, *late))
+    return result, _Left(model, readings, data, assumed, fit.values, fit.unknowns)
 
 
 def predicted(model: Model, log: Log, *, cutoff: float = 5.0) -> Identified:
@@ -406,9 +518,13 @@ def predicted(model: Model, log: Log, *, cutoff: float = 5.0) -> Identified:
         validation=np.full(len(error), np.nan),
         notes=(),
         suspicions=(),
-        times=None,
+        times=readings.times if readings.length == len(forces) else None,
+        effective=np.full(len(error), np.nan),
+        effects=data.effects,
     )
-    return _checked(model, log, result, recorded=True, filtered=log.a is None)
+    assumed, _ = assumptions(model, data, *chosen(model, None), 1.0, False)
+    left = _Left(model, readings, data, assumed, assumed.nominal, np.zeros(0))
+    return _checked(log, result, left, recorded=True)
 
 
 def _log(
@@ -440,26 +556,92 @@ def _refuse_zeros(log: Log) -> None:
         )
 
 
-def _checked(
-    model: Model, log: Log, fit: Identified, *, recorded: bool, filtered: bool
-) -> Identified:
-    """Add notes; for a log also times and suspicions, each of which gives a RuntimeWarning."""
-    whole = np.ndim(log.v) == 2 and fit.samples == len(log.v)
+def _checked(log: Log, fit: Identified, left: _Left, *, recorded: bool) -> Identified:
+    """Add notes; for a log also suspicions, each of which gives a RuntimeWarning."""
+    model, readings = left.model, left.readings
+    filtered = readings.windows is not None
     notes = [*fit.notes, *log.notes, *gap_notes(model.dof_names, fit.measured, filtered)]
-    if log.encoders is None and whole:
-        error = fit.measured - fit.predicted
-        notes += friction_notes(model.dof_names, error, np.asarray(log.v, dtype=float))
-    if not recorded:
-        return replace(fit, notes=tuple(notes))
-    even = whole and log.step is not None and math.isfinite(log.step)
-    suspicions = state_warnings(model, log)
-    suspicions += force_warnings(
-        model.dof_names, fit.measured, fit.file, fit.predicted, log.step if even else None
-    )
-    for text in suspicions:
-        warn(RuntimeWarning(text))
-    times = log.times if log.times is not None and len(log.times) == fit.samples else None
-    return replace(fit, notes=tuple(notes), suspicions=tuple(suspicions), times=times)
+    notes += friction_notes(left.forms)
+    even = fit.times is not None and readings.interval is not None
+    step = readings.interval if even else None
+    suspicions: list[str] = []
+    if recorded:
+        suspicions = state_warnings(model, log)
+        suspicions += force_warnings(
+            model, fit, left.late, left.felt, None if suspicions else step
+        )  # fmt: skip
+        for text in suspicions:
+            warn(RuntimeWarning(text))
+    if step is not None and len(fit.measured) >= LONG_LOG and not suspicions:
+        notes += delay_notes(model.dof_names, left.delays(step), step)
+    return replace(fit, notes=tuple(notes), suspicions=tuple(suspicions))
+
+
+@dataclass(frozen=True, eq=False)
+class _Left:
+    """What a fit leaves, and what could explain it; ``x``: its unknowns of sensors."""
+
+    model: Model
+    readings: Sensors
+    data: Data
+    prior: ParameterPrior
+    values: Array
+    x: Array
+
+    @cached_property
+    def motion(self) -> Motion:
+        """The motion."""
+        return self.readings.motion(self.x)
+
+    def late(self, delay: float) -> Array:
+        """Measured forces (n, nv) that come so much later [s]."""
+        return self.readings.late(self.motion, self.x, delay)
+
+    def felt(self, i: int) -> Array:
+        """The columns (n, ·) of the parameters that a coordinate feels."""
+        rows = self.motion.rows[:, i]
+        return rows[:, rows.any(axis=0)]
+
+    def trials(self, columns: Sequence[Array]) -> Trials:
+        """Trials of further columns of each coordinate (n, k)."""
+        return Trials.of(self.data, self.readings, self.prior, self.values, self.x, columns)
+
+    def delays(self, step: float) -> Trial:
+        """A delay of each coordinate's forces, as far as they are complete."""
+        late = (self.late(0.5 * step) - self.late(-0.5 * step)) / step
+        whole = self.data.measured.all(axis=0)
+        slopes = np.where(whole & np.isfinite(late) & self.data.measured, late, 0.0)
+        return self.trials(list(slopes.T[..., None]))(range(self.model.nv))
+
+    @cached_property
+    def moving(self) -> list[str]:
+        """Coordinates of joints with one freedom that move and whose forces are measured."""
+        single = {joint.name for joint in self.model.joints if joint.nv == 1}
+        return [
+            name for i, name in enumerate(self.model.dof_names)
+            if name in single
+            and np.count_nonzero(self.data.measured[:, i]) >= LEAST_SAMPLES
+            and np.any(self.motion.rate(name)[0])
+        ]  # fmt: skip
+
+    @cached_property
+    def forms(self) -> list[FrictionForm]:
+        """Friction that the parameters cannot say."""
+        names, speeds, coulomb = list[str](), list[float](), list[float]()
+        columns = [np.zeros((len(self.data.forces), 0)) for _ in self.model.dof_names]
+        dry = [name.endswith(".friction") for name in parameters(self.model).names]
+        resisting = self.motion.rows[..., dry] @ self.values[dry]
+        for name in self.moving:
+            i = self.model.dof_names.index(name)
+            there = self.data.measured[:, i]
+            fastest = float(np.max(np.abs(self.motion.rate(name)[0])))
+            shapes = self.readings.shaped(self.motion, name, [*friction_shapes(fastest), np.sign])
+            sign, shapes = shapes[:, -1], np.where(there[:, None], shapes[:, :-1], 0.0)
+            names.append(name)
+            speeds.append(fastest)
+            coulomb.append(float(sign @ resisting[:, i]) / max(float(sign @ sign), TINY))
+            columns[i] = shapes
+        return friction_forms(names, self.trials(columns), speeds, coulomb)
 
 
 def _folds(folds: int, count: int) -> list[Array]:
@@ -485,266 +667,3 @@ def _validated(
         rows, force, _ = readings.at(fit.unknowns)
         error[block] = (rows @ fit.values - np.nan_to_num(force))[block]
     return data.rms(error) if blocks else np.full(data.forces.shape[1], np.nan)
-
-
-# ---- plausibility of a log -----------------------------------------------------------------------
-
-
-DEGREES = 180.0 / math.pi
-SAME_SIGNAL = 0.9  # least correlation of two signals that differ by a scale only
-SCALE_OFF = 0.2  # accepted relative error of such a scale
-LIMIT_SLACK = 0.02  # accepted violation, relative to a limit's range or to a velocity limit
-LATE = 20  # largest delay in samples that is tried
-UNITS = 8.0  # ratio of forces, or its inverse, that suggests other units: N mm, N cm, kgf cm
-UNEXPLAINED = 0.7  # largest plausible residual, relative to the root mean square of the forces
-BETTER = 0.5  # a correction must reduce the residual variance below this fraction
-SLOW = (0.02, 0.05, 0.1, 0.2)  # widths of Stribeck's peak, relative to the largest speed
-LEAST_SAMPLES = 16  # least number of samples, also at low speeds
-ALONE = 1e-6  # least remainder of a column's square beside the others
-CHANCE = 6.0  # number of deviations that a significant coefficient must exceed
-QUARTER = 0.25  # smallest delay that is noted, in samples
-LONG_LOG = 100  # least number of samples to detect a delay
-
-
-def state_warnings(model: Model, log: Log) -> list[str]:
-    """Warnings on implausible positions and velocities of a log: units, signs, violated limits."""
-    turned, slid, reversed_, scaled, beyond, fast = [], [], [], [], [], []
-    for joint, x, w in _single(model, log):
-        gain = _rate_gain(x, w, log.step) or 1.0
-        if joint.type != "prismatic" and abs(gain / DEGREES - 1.0) < SCALE_OFF:
-            turned.append(joint.name)
-        elif joint.type != "prismatic" and abs(gain * DEGREES - 1.0) < SCALE_OFF:
-            slid.append(joint.name)
-        elif gain < 0.0:
-            reversed_.append(joint.name)
-        elif abs(gain - 1.0) > SCALE_OFF:
-            scaled.append(f"{joint.name} ({gain:.3g})")
-        range_ = joint.upper - joint.lower
-        slack = LIMIT_SLACK * range_ if math.isfinite(range_) else LIMIT_SLACK
-        if joint.type != "continuous" and (
-            np.min(x) < joint.lower - slack or np.max(x) > joint.upper + slack
-        ):
-            beyond.append(f"{joint.name} ({np.min(x):.4g} to {np.max(x):.4g})")
-        if np.max(np.abs(w)) > (1.0 + LIMIT_SLACK) * joint.velocity_limit:
-            fast.append(f"{joint.name} ({np.max(np.abs(w)):.4g})")
-    result = []
-    if turned:
-        result.append(f"positions seem to be in degrees, velocities in rad/s: {few(turned)}")
-    if slid:
-        result.append(f"velocities seem to be in degrees/s, positions in rad: {few(slid)}")
-    if reversed_:
-        result.append(
-            f"velocities have the opposite sign of the positions' rates: {few(reversed_)}"
-        )
-    if scaled:
-        result.append(
-            "positions change so many times as fast as the velocities say (are times in seconds, "
-            f"velocities in rad/s and m/s?): {few(scaled)}"
-        )
-    if beyond:
-        result.append(
-            f"positions go beyond the file's limits (are they in radians and metres?): "
-            f"{few(beyond)}"
-        )
-    if fast:
-        result.append(f"velocities go beyond the file's limits: {few(fast)}")
-    return result
-
-
-def _single(model: Model, log: Log) -> Iterator[tuple[Joint, Array, Array]]:
-    """Joints of one freedom with their measured positions and velocities (T,)."""
-    joints = {joint.name: joint for joint in model.joints if joint.nv == 1}
-    if log.encoders is not None:
-        if all(name in joints for name in log.encoders):
-            for i, name in enumerate(log.encoders):
-                yield joints[name], log.q[:, i], log.v[:, i]
-        return
-    rates = dict(zip(model.dof_names, np.asarray(log.v).T, strict=True))
-    for name, x in model.joint_positions(log.q).items():
-        if name in joints and name in rates:
-            yield joints[name], np.asarray(x), rates[name]
-
-
-def _rate_gain(x: Array, w: Array, step: float | None) -> float | None:
-    """Slope of the positions' rate over the velocities w; None if they are not correlated."""
-    if step is None or not math.isfinite(step) or len(x) < LEAST_SAMPLES:
-        return None
-    change, speed = (x[2:] - x[:-2]) / (2.0 * step), w[1:-1]
-    sizes = float(np.linalg.norm(change)), float(np.linalg.norm(speed))
-    both = float(change @ speed)
-    if min(sizes) == 0.0 or abs(both) < SAME_SIGNAL * sizes[0] * sizes[1]:
-        return None
-    return both / sizes[1] ** 2
-
-
-def force_warnings(
-    names: Sequence[str], measured: Array, predicted: Array, fitted: Array, step: float | None
-) -> list[str]:
-    """Warnings on implausible measured forces (n, nv), compared with those of the file's
-    parameters.
-
-    ``fitted``: forces with the identified parameters. Friction that differs from the file's looks
-    like a delay but is identified, so a delay must explain the forces better than these.
-    ``step``: time between samples [s] of one motion, None if samples are not at even times.
-    """
-    signs: list[str] = []
-    zero: list[str] = []
-    scaled: list[str] = []
-    unexplained: list[str] = []
-    delays: dict[int, list[str]] = {}
-    for i, name in enumerate(names):
-        there = np.isfinite(measured[:, i])
-        if np.count_nonzero(there) < LEAST_SAMPLES:
-            continue
-        m, p, f = measured[there, i], predicted[there, i], fitted[there, i]
-        size, residual = float(np.linalg.norm(m)), float(np.linalg.norm(m - f))
-        if size == 0.0:
-            zero += [name] if np.any(p) else []
-            continue
-        if float(m @ p) > SAME_SIGNAL * size * np.linalg.norm(p):
-            gain = float(m @ p) / float(p @ p)
-            if not 1.0 / UNITS < gain < UNITS:
-                scaled.append(f"{name} ({gain:.3g})")
-                continue
-        as_is, turned = float(np.sum((m - p) ** 2)), float(np.sum((m + p) ** 2))
-        if turned < BETTER * min(as_is, float(np.sum(m**2))):
-            signs.append(name)
-        elif step is not None and there.all() and (lag := _lag(m, p, f)):
-            delays.setdefault(lag, []).append(name)
-        elif residual > UNEXPLAINED * size and np.linalg.norm(p) > SCALE_OFF * size:
-            unexplained.append(f"{name} ({100.0 * residual / size:.0f} %)")
-    result = []
-    if signs:
-        result.append(f"forces seem to have the opposite sign: {few(signs)}")
-    if zero:
-        result.append(
-            "forces are zero throughout, where the file's parameters need some (were they "
-            f"recorded? leave out columns that were not): {few(zero)}"
-        )
-    if scaled:
-        result.append(
-            "forces are so many times those of the file's parameters (are they in N m and N?): "
-            f"{few(scaled)}"
-        )
-    if unexplained:
-        result.append(
-            "no parameters explain the forces, of which this share is left (are columns, units and "
-            f"signs those of the robot?): {few(unexplained)}"
-        )
-    for lag, late in delays.items():
-        when = "after" if lag > 0 else "before"
-        more = " or more" if abs(lag) == _longest(len(measured)) else ""
-        result.append(
-            f"forces come {1e3 * abs(lag) * (step or 0.0):.3g} ms{more} {when} the motion that "
-            f"they explain, which {argument('delays', True)} identifies and removes: {few(late)}"
-        )
-    return result
-
-
-def _longest(count: int) -> int:
-    """The largest delay, in samples, that is tried."""
-    return min(LATE, count // 10)
-
-
-def _lag(m: Array, p: Array, f: Array) -> int:
-    """The delay of m after p in samples; 0 if none is clearly better, also than f."""
-    if len(m) < LONG_LOG:
-        return 0
-    most = _longest(len(m))
-    middle = p[most : len(p) - most]
-    middle = middle - np.mean(middle)
-    size = float(np.linalg.norm(middle))
-    if size == 0.0:
-        return 0
-    unexplained = {}
-    for lag in range(-most, most + 1):
-        shifted = m[most + lag : len(m) - most + lag]
-        shifted = shifted - np.mean(shifted)
-        alike = float(shifted @ middle) / (size * float(np.linalg.norm(shifted)) or 1.0)
-        unexplained[lag] = 1.0 - max(alike, 0.0) ** 2
-    best = min(unexplained, key=lambda lag: unexplained[lag])
-    fitted = float(np.var(m - f)) / (float(np.var(m)) or 1.0)
-    limit = min(BETTER * unexplained[0], 1.0 - SAME_SIGNAL**2, fitted)
-    return best if unexplained[best] < limit else 0
-
-
-def gap_notes(names: Sequence[str], measured: Array, filtered: bool) -> list[str]:
-    """Notes on coordinates with missing forces (n, nv)."""
-    missing = np.isnan(measured).sum(axis=0)
-    some = [
-        f"{name} ({n})" for name, n in zip(names, missing, strict=True) if 0 < n < len(measured)
-    ]
-    if not some:
-        return []
-    restart = "; filters restart after each gap" if filtered else ""
-    return [f"forces are missing in some of {len(measured)} samples{restart}: {few(some)}"]
-
-
-def friction_notes(names: Sequence[str], error: Array, v: Array) -> list[str]:
-    """Notes on coordinates whose residual forces (n, nv) rise towards standstill (Stribeck)."""
-    result = []
-    for i, name in enumerate(names):
-        there = np.isfinite(error[:, i])
-        e, w = error[there, i], v[there, i]
-        fastest = float(np.max(np.abs(w), initial=0.0))
-        if fastest == 0.0:
-            continue
-        for share in SLOW:
-            peak = np.sign(w) * np.exp(-((w / (share * fastest)) ** 2))
-            slow = np.count_nonzero(np.abs(w) < share * fastest)
-            # fitted with Coulomb and viscous friction, which explain a part of the peak
-            height = _coefficient(peak, np.stack([np.sign(w), w], axis=1), e)
-            if slow >= LEAST_SAMPLES and height is not None and height > 0.0:
-                result.append(f"{name} (below {share * fastest:.2g})")
-                break
-    if not result:
-        return []
-    return [
-        "friction rises towards standstill (Stribeck), which the parameters cannot say: "
-        f"{argument('stribeck', True)} identifies its law, or leave slower samples unknown (empty "
-        f"cells): {few(result)}"
-    ]
-
-
-def delay_notes(
-    names: Sequence[str], measured: Array, predicted: Array, rows: Array, step: float
-) -> list[str]:
-    """Notes on coordinates whose forces (n, nv) are late, from the rate of the predicted forces.
-
-    Fitted with all parameters, which explain a part of a delay: ``rows`` (n, nv, p).
-    """
-    result = []
-    for i, name in enumerate(names):
-        there = np.isfinite(measured[:, i])
-        if len(there) < LONG_LOG or not there.all():
-            continue
-        rate = np.gradient(predicted[:, i], step)
-        others = rows[:, i, np.any(rows[:, i] != 0.0, axis=0)]
-        change = _coefficient(rate, others, measured[:, i] - predicted[:, i])
-        if change is not None and abs(change) > QUARTER * step:
-            result.append(f"{name} ({-1e3 * change:.3g} ms)")
-    if not result:
-        return []
-    by = argument("delays", True)
-    return [f"forces come after the motion; {by} identifies by how much: {few(result)}"]
-
-
-def _coefficient(column: Array, others: Array, error: Array) -> float | None:
-    """The coefficient of a column in residuals (n,), beside others; None if not significant.
-
-    Residuals are correlated in time, which reduces the effective number of samples.
-    """
-    scale = np.maximum(np.linalg.norm(others, axis=0), TINY)
-    both = np.stack([column, error], axis=1)
-    alone, left = (both - others @ (
-        np.linalg.lstsq(others / scale, both, rcond=SINGULAR)[0] / scale[:, None]
-    )).T  # fmt: skip
-    size = float(alone @ alone)
-    if size <= ALONE * float(column @ column):
-        return None
-    result = float(alone @ left) / size
-    noise = left - result * alone
-    total = float(noise @ noise)
-    alike = max(float(noise[1:] @ noise[:-1]) / (total or 1.0), 0.0)
-    count = len(error) * (1.0 - alike) / (1.0 + alike)
-    return result if result**2 * size * count > CHANCE**2 * total else None

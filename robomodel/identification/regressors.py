@@ -14,8 +14,10 @@ from numpy.typing import ArrayLike
 from robomodel.arrays import Array
 from robomodel.dynamics.algorithm import Backend, Options, declare, documented, run, run_one
 from robomodel.dynamics.recursions import regressor as recursion
+from robomodel.identification.windows import Windows, summed
 from robomodel.model.arguments import as_array, as_numbers
 from robomodel.model.model import Model
+from robomodel.model.parameters import parameters
 
 declare("regressor", recursion.regressor, Y=("nv", "p"))
 declare("reference_regressor", recursion.reference_regressor, Y=("nv", "p"), by_trace=True)
@@ -104,27 +106,27 @@ def filtered_regressor(
     cutoff: float,
     backend: Backend = "compiled",
 ) -> tuple[Array, Array]:
-    """Regressor and forces of a motion, both filtered, so that Y π = tau without accelerations.
+    """Regressor and forces of a motion in windows, so that Y π = tau without accelerations.
 
-    The filter is λ/(s + λ), λ = 2π ``cutoff``, started at rest at the first sample: tau is
-    filtered, and the rate of P is λ (P - filtered P), with P started at its first value, so there
-    is no transient. P, R (:func:`momentum_regressor`) and tau are linear between samples. Where a
-    coordinate's tau is nan, its filters stop, and restart from rest at the next number, so that
-    Y π = tau holds at all samples with a tau.
+    Each of K windows weights the motion by a cubic B-spline φ(t), which vanishes with its slope at
+    both ends: Y = ∫ (φ R - φ̇ P) and ∫ φ tau (:func:`momentum_regressor`). There is no transient and
+    no lag; frequencies above ``cutoff`` are left out of motions and forces alike. Windows overlap
+    by three quarters. One whose samples include a tau of a coordinate that is nan gives nan there.
 
     Args:
         q: Configurations (..., T, nq).
         v: Velocities (..., T, nv).
         tau: Forces (..., T, nv), nan where not measured.
         step: Time between samples [s].
-        cutoff: Cut-off frequency of the filter [Hz].
+        cutoff: Frequency [Hz] at which the weights' spectrum is one half.
 
     Returns:
-        Y: The filtered regressor (..., T, nv, p).
-        tau: The filtered forces (..., T, nv), nan where ``tau`` is.
+        Y: The regressor (..., K, nv, p).
+        tau: The forces (..., K, nv), nan where a sample of ``tau`` in the window is.
 
     Raises:
-        ValueError: Arrays are no motion or do not fit; ``step`` or ``cutoff`` is not positive.
+        ValueError: Arrays are no motion, do not fit or are shorter than a window; ``step`` or
+            ``cutoff`` is not positive.
 
     Examples:
         >>> model = rm.robots.load("four_bar")
@@ -132,52 +134,34 @@ def filtered_regressor(
         >>> q, v, tau = np.tile(q, (100, 1)), np.zeros((100, 1)), np.zeros((100, 1))
         >>> Y, filtered = rm.identification.filtered_regressor(model, q, v, tau, 0.01, cutoff=5.0)
         >>> Y.shape, filtered.shape
-        ((100, 1, 39), (100, 1))
+        ((13, 1, 39), (13, 1))
     """
     options = {"step": as_numbers(step, "step"), "cutoff": as_numbers(cutoff, "cutoff")}
     if not all(x.shape == () and 0.0 < x < math.inf for x in options.values()):
         raise ValueError(f"step and cutoff must be positive, got {step!r} and {cutoff!r}")
     torque = as_array(tau, model.nv, "tau", "nv")
-    momentum, others = momentum_regressor(model, q, v, backend=backend)
-    if momentum.ndim < 3 or 0 in momentum.shape[:-2] or torque.shape != momentum.shape[:-1]:
+    place, rate = as_array(q, model.nq, "q", "nq"), as_array(v, model.nv, "v", "nv")
+    batch = np.broadcast_shapes(place.shape[:-1], rate.shape[:-1])
+    if len(batch) < 1 or 0 in batch or torque.shape[:-1] != batch:
         raise ValueError(
             "a motion is needed: q, v and tau with an axis of time before their last, of the same "
-            f"samples; tau has the shape {torque.shape}, q and v give {momentum.shape[:-1]}"
+            f"samples; tau has the shape {torque.shape}, q and v give {(*batch, model.nv)}"
         )
-    rate = 2.0 * math.pi * cutoff
-    rows, force = _filtered(momentum, others, torque, rate, step)
-    gaps = np.isnan(torque)
-    if gaps.any():
-        momentum, others, filtered = (
-            x.reshape(-1, *x.shape[-3:]) for x in (momentum, others, rows)
-        )
-        torque, forces = (x.reshape(-1, *x.shape[-2:]) for x in (torque, force))
-        for k, i in np.argwhere(gaps.reshape(torque.shape).any(axis=1)).tolist():
-            edges = np.diff(np.isnan(torque[k, :, i]), prepend=True, append=True)
-            for first, end in np.flatnonzero(edges).reshape(-1, 2).tolist():
-                at = k, slice(first, end), slice(i, i + 1)
-                filtered[at], forces[at] = _filtered(
-                    momentum[at], others[at], torque[at], rate, step
-                )
-        rows, force = filtered.reshape(rows.shape), forces.reshape(force.shape)
-        force[gaps] = np.nan
-    return rows, force
+    windows = Windows.of(batch[-1], step, cutoff)
+    rows = windowed(model, np.broadcast_to(place, (*batch, model.nq)),
+                    np.broadcast_to(rate, (*batch, model.nv)), windows, backend)  # fmt: skip
+    forces = [windows.mean(x) for x in torque.reshape(-1, *torque.shape[-2:])]
+    return rows, np.reshape(forces, (*batch[:-1], len(windows), model.nv))
 
 
-def _filtered(
-    momentum: Array, others: Array, tau: Array, rate: float, step: float
-) -> tuple[Array, Array]:
-    """Filtered rows (..., T, n, p) and forces (..., T, n), from rest at the first sample."""
-    change = rate * (momentum - _lagged(momentum, -3, rate * step, steady=True))
-    return change + _lagged(others, -3, rate * step), _lagged(tau, -2, rate * step)
+def windowed(model: Model, q: Array, v: Array, windows: Windows, backend: Backend) -> Array:
+    """The regressor (..., K, nv, p) of :func:`filtered_regressor`, by pieces of a motion."""
+    numbers = model.nv * len(parameters(model).names)
+    rows = []
+    for place, rate in zip(q.reshape(-1, *q.shape[-2:]), v.reshape(-1, *v.shape[-2:]), strict=True):
 
+        def made(at: slice, place: Array = place, rate: Array = rate) -> tuple[Array, Array]:
+            return momentum_regressor(model, place[at], rate[at], backend=backend)
 
-def _lagged(x: Array, axis: int, ratio: float, *, steady: bool = False) -> Array:
-    """First-order lag of linear samples; starts at zero, or at the first sample if ``steady``."""
-    from scipy.signal import lfilter
-
-    decay = math.exp(-ratio)
-    mean = -math.expm1(-ratio) / ratio
-    start = ((1.0 if steady else 0.0) - (1.0 - mean)) * np.take(x, [0], axis=axis)
-    result: Array = lfilter([1.0 - mean, mean - decay], [1.0, -decay], x, axis=axis, zi=start)[0]
-    return result
+        rows.append(summed(windows, numbers, made))
+    return np.reshape(rows, (*q.shape[:-2], *rows[0].shape))

@@ -8,7 +8,7 @@ differences about their current values.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, cast
@@ -28,7 +28,8 @@ from robomodel.errors import (
     few,
     warn,
 )
-from robomodel.identification.regressors import filtered_regressor, regressor
+from robomodel.identification.regressors import regressor, windowed
+from robomodel.identification.windows import Windows
 from robomodel.model.arguments import as_array, as_numbers, common_batch
 from robomodel.model.configurations.following import read
 from robomodel.model.configurations.states import check_finite
@@ -50,18 +51,23 @@ SPREAD = 1.0  # deviation of its logarithm, and of static friction in units of t
 ASSUMED_DELAY = 0.05  # assumed deviation of a delay [s]
 DELAY_UNIT = 0.01  # unit of delays [s]
 LATEST = 0.25  # longest delay [s]; forces within this time of both ends of a log are not used
-LINEAR = ("offset", "delay", "static friction")
+FRICTION = ("bias", "damping difference", "static friction", "Stribeck velocity")
+LINEAR = ("offset", "delay", *FRICTION[:3])
 PIECE = 16384  # samples whose regressors a call computes: 0.1 to 1 s
 
+MOVING = ("offset", "ratio")  # unknowns with which the motion itself is another
+
 Wrenches = Mapping[str, ArrayLike]
+Shape = Callable[[Array], Array]
 
 
 @dataclass(frozen=True, slots=True)
 class CalibrationParameter:
     """An unknown quantity of a sensor, as a deviation from its nominal value.
 
-    ``kind``: "offset" of an encoder (to be added to its reading), "delay" of a coordinate's force
-    or "static friction" of a joint, in units of ``nominal``; "ratio" of a coupling, "constant" of a
+    ``kind``: "offset" of an encoder (to be added to its reading), "delay" of a coordinate's force,
+    or "static friction", "bias" or "damping difference" of a joint, in units of ``nominal``;
+    "ratio" of a coupling, "constant" of a
     motor or "Stribeck velocity" of a joint, as the logarithm of a factor of ``nominal``. All start
     at 0. ``deviation``: the assumed standard deviation.
     """
@@ -78,6 +84,31 @@ class CalibrationParameter:
     def slope(self, x: float) -> float:
         """The derivative of the value by x."""
         return self.nominal if self.kind in LINEAR else abs(self.value(x))
+
+
+@dataclass(frozen=True, eq=False)
+class Motion:
+    """A measured motion: the model, q (..., nq), v (..., nv), rows (n, nv, p) of the parameters.
+
+    ``known``: forces (..., nv) of springs and measured wrenches.
+    """
+
+    model: Model
+    q: Array
+    v: Array
+    rows: Array
+    known: Array
+
+    @cached_property
+    def _rates(self) -> tuple[Mapping[str, Array], Array]:
+        return (
+            self.model.joint_velocities(self.q, self.v), self.model.constraint_jacobian(self.q)
+        )  # fmt: skip
+
+    def rate(self, name: str) -> tuple[Array, Array]:
+        """Velocity (...) of a joint with one freedom, and its derivatives by v (..., nv)."""
+        rates, g = self._rates
+        return rates[name], g[..., _joint(self.model, name)[2][0], :]
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,12 +134,30 @@ class Sensors:
     interval: float | None = None
     unknowns: tuple[CalibrationParameter, ...] = ()
 
-    @property
-    def share(self) -> float:
-        """The effective fraction of samples: filtered noise is correlated over the filter's lag."""
+    @cached_property
+    def windows(self) -> Windows | None:
+        """The windows of a motion without accelerations."""
         if self.pull is not None or self.step is None:
-            return 1.0
-        return math.tanh(math.pi * self.cutoff * self.step)
+            return None
+        if self.place.ndim < 2:
+            raise ValueError("without accelerations q, v and tau need an axis of time")
+        return Windows.of(self.place.shape[-2], self.step, self.cutoff)
+
+    @property
+    def length(self) -> int:
+        """Number of rows in time of one motion."""
+        if self.windows is not None:
+            return len(self.windows)
+        return self.place.shape[-2] if self.place.ndim > 1 else 1
+
+    @property
+    def times(self) -> Array | None:
+        """Times [s] of the rows of one motion; None if they are not known."""
+        if self.windows is not None:
+            return self.windows.times
+        if self.interval is None or not math.isfinite(self.interval):
+            return None
+        return self.interval * np.arange(self.length, dtype=float)
 
     @cached_property
     def closed(self) -> Array:
@@ -119,34 +168,107 @@ class Sensors:
 
     def at(self, x: Array) -> tuple[Array, Array, Model]:
         """Rows (n, nv, p), forces (n, nv), nan if not measured, and the model at unknowns x."""
+        motion = self.motion(x)
+        return motion.rows, self.forces(motion, x), motion.model
+
+    def motion(self, x: Array) -> Motion:
+        """The motion at unknowns x, of which zeros of encoders and ratios change it."""
+        return self._moved(x) if any(e for kind in MOVING for _, e in self._of(kind, x)) else (
+            self._nominal
+        )  # fmt: skip
+
+    @cached_property
+    def _nominal(self) -> Motion:
+        return self._moved(np.zeros(len(self.unknowns)))
+
+    def _moved(self, x: Array) -> Motion:
         factors = {u.name: math.exp(e) for u, e in self._of("ratio", x)}
         model = with_ratios(self.model, factors) if any(v != 1.0 for v in factors.values()) else (
             self.model
         )  # fmt: skip
         backend: Backend = "compiled" if model is self.model else "numpy"
         q, v, a = self._state(model, {u.name: e for u, e in self._of("offset", x)})
-        force = self._forces(model, q, {u.name: math.exp(e) for u, e in self._of("constant", x)})
-        batch = common_batch(q=q, v=v, tau=force)
-        force = np.broadcast_to(force, (*batch, model.nv))
-        force = self._in_time(force, x) - self._stribeck(model, q, v, x)
+        batch = self.batch
+        q, v = np.broadcast_to(q, (*batch, model.nq)), np.broadcast_to(v, (*batch, model.nv))
+        known: Array = np.zeros((*batch, model.nv))
         if model.springs or any(joint.stiffness for joint in model.joints):
             losses = [name for name in parameters(model).names if name.endswith(".damping")]
             sprung = with_parameters(model, dict.fromkeys(losses, 0.0))
-            force = force + passive_force(sprung, q, v, backend=backend)
+            known = known + passive_force(sprung, q, v, backend=backend)
         if self.wrenches:
             still = np.zeros(model.nv)
-            force = force + rnea(model, q, still, still, backend=backend)
-            force = force - rnea(model, q, still, still, f_ext=self.wrenches, backend=backend)
+            known = known + rnea(model, q, still, still, backend=backend)
+            known = known - rnea(model, q, still, still, f_ext=self.wrenches, backend=backend)
         if a is not None:
             rows = _in_pieces(model, q, v, a, backend)
         else:
-            assert self.step is not None
-            q = np.broadcast_to(q, (*batch, model.nq))
-            rows, force = filtered_regressor(
-                model, q, v, force, self.step, cutoff=self.cutoff, backend=backend
-            )
-        rows = np.broadcast_to(rows, (*force.shape, rows.shape[-1]))
-        return rows.reshape(-1, *rows.shape[-2:]), force.reshape(-1, model.nv), model
+            assert self.windows is not None
+            rows = windowed(model, q, v, self.windows, backend)
+        rows = (
+            np.broadcast_to(rows, (*batch[:-1], self.length, *rows.shape[-2:])) if batch else rows
+        )
+        return Motion(model, q, v, rows.reshape(-1, *rows.shape[-2:]), known)
+
+    @cached_property
+    def batch(self) -> tuple[int, ...]:
+        """The shape of all samples."""
+        wrenches = (np.shape(each)[:-1] for each in self.wrenches.values())
+        return np.broadcast_shapes(self.place.shape[:-1], self.drive.shape[:-1], *wrenches)
+
+    def forces(self, motion: Motion, x: Array) -> Array:
+        """Forces (n, nv) that the parameters explain, nan if not measured, at unknowns x."""
+        factors = {u.name: math.exp(e) for u, e in self._of("constant", x)}
+        drive = np.broadcast_to(
+            self._forces(motion.model, motion.q, factors), (*self.batch, motion.model.nv)
+        )
+        known = motion.known - self._friction(motion, x)
+        if self.windows is None:
+            return (self._in_time(drive, x) + known).reshape(-1, motion.model.nv)
+        late = {u.name: u.value(e) for u, e in self._of("delay", x)}
+        return np.concatenate([
+            self._windowed(self.windows, *each, late)
+            for each in zip(*(y.reshape(-1, *y.shape[-2:]) for y in (drive, known)), strict=True)
+        ])  # fmt: skip
+
+    def late(self, motion: Motion, x: Array, delay: float) -> Array:
+        """As :meth:`forces`, of drives that come ``delay`` [s] later; nan where there are none."""
+        forces = self.forces(motion, x)
+        drive = np.broadcast_to(
+            self._forces(motion.model, motion.q, {u.name: math.exp(e)
+                                                  for u, e in self._of("constant", x)}),
+            (*self.batch, motion.model.nv),
+        ).reshape(-1, self.batch[-1], motion.model.nv)  # fmt: skip
+        if self.windows is not None:
+            change = [self.windows.mean(y, delay) - self.windows.mean(y) for y in drive]
+        else:
+            assert self.interval is not None
+            times = self.interval * np.arange(drive.shape[1])
+            change = [
+                np.stack([np.interp(times + delay, times, x, np.nan, np.nan) for x in y.T], axis=-1)
+                - y for y in drive
+            ]  # fmt: skip
+        return forces + np.concatenate(change)
+
+    def shaped(self, motion: Motion, name: str, functions: Sequence[Shape]) -> Array:
+        """Functions of a joint's velocity, as columns (n, m)."""
+        w, _ = motion.rate(name)
+        columns = np.stack([function(w) for function in functions], axis=-1)
+        if self.windows is None:
+            return columns.reshape(-1, len(functions))
+        pieces = columns.reshape(-1, *columns.shape[-2:])
+        return np.concatenate([self.windows.mean(each) for each in pieces])
+
+    def _windowed(
+        self, windows: Windows, drive: Array, known: Array, late: Mapping[str, float]
+    ) -> Array:
+        """Forces of a motion (K, nv) in windows, those of the drives with their delays removed."""
+        result = windows.mean(drive)
+        for name, delay in late.items():
+            i = self.model.dof_names.index(name)
+            whole = windows.complete(~np.isnan(drive[:, i]), LATEST)
+            moved = windows.mean(drive[:, i], min(max(delay, -LATEST), LATEST))
+            result[:, i] = np.where(whole, moved, np.nan)
+        return result + windows.mean(known)
 
     def _in_time(self, force: Array, x: Array) -> Array:
         """Forces (T, nv) at the times of the motion, with their delays removed."""
@@ -165,33 +287,41 @@ class Sensors:
             result[:, i] = np.where(there & ~outside, moved, np.nan)
         return result
 
-    def _stribeck(self, model: Model, q: Array, v: Array, x: Array) -> Array | float:
-        """Forces (..., nv) of static friction at the joints' rates w.
+    def _friction(self, motion: Motion, x: Array) -> Array | float:
+        """Forces (..., nv) of friction beside Coulomb's and viscous friction, at rates w.
 
-        F sign(w) exp(-(w/w_s)²) (B. Armstrong-Hélouvry, P. Dupont and C. Canudas de Wit, *A survey
-        of models, analysis tools and compensation methods for the control of machines with
-        friction*, Automatica 30, 1994), with the excess F of static over Coulomb friction.
+        b + e |w| + F sign(w) exp(-(w/w_s)²), with a bias b, half the difference e of damping at
+        positive and negative velocity, and the excess F of static over Coulomb friction (B.
+        Armstrong-Hélouvry, P. Dupont and C. Canudas de Wit, *A survey of models, analysis tools
+        and compensation methods for the control of machines with friction*, Automatica 30, 1994).
         """
-        scales = {u.name: u.value(e) for u, e in self._of("Stribeck velocity", x)}
-        if not scales:
-            return 0.0
-        rates = model.joint_velocities(q, v)
-        g = model.constraint_jacobian(q)
+        laws: dict[str, dict[str, float]] = {}
+        for kind in FRICTION:
+            for unknown, e in self._of(kind, x):
+                laws.setdefault(unknown.name, {})[kind] = unknown.value(e)
         result: Array | float = 0.0
-        for unknown, e in self._of("static friction", x):
-            w = rates[unknown.name]
-            size = unknown.value(e) * np.sign(w) * np.exp(-((w / scales[unknown.name]) ** 2))
-            result = result + size[..., None] * g[..., _joint(model, unknown.name)[2][0], :]
+        for name, law in laws.items():
+            w, g = motion.rate(name)
+            size = law.get("bias", 0.0) * np.abs(np.sign(w))
+            size = size + law.get("damping difference", 0.0) * np.abs(w)
+            if (width := law.get("Stribeck velocity")) is not None:
+                size = size + law["static friction"] * np.sign(w) * np.exp(-((w / width) ** 2))
+            result = result + size[..., None] * g
         return result
 
     def slopes(self, x: Array, values: Array, error: Array) -> Array:
         """Derivatives of rows · values - forces (at x: ``error``) by each unknown (n, nv, ·)."""
         columns = []
-        for i in range(len(x)):
+        motion = self.motion(x)
+        level = motion.rows @ values
+        for i, unknown in enumerate(self.unknowns):
             moved = x.copy()
             moved[i] += DIFFERENCE
-            rows, force, _ = self.at(moved)
-            columns.append((rows @ values - force - error) / DIFFERENCE)
+            if unknown.kind in MOVING:
+                rows, force, _ = self.at(moved)
+                columns.append((rows @ values - force - error) / DIFFERENCE)
+            else:
+                columns.append((level - self.forces(motion, moved) - error) / DIFFERENCE)
         return np.stack(columns, axis=-1) if columns else np.zeros((*error.shape, 0))
 
     def shares(self) -> Array:
@@ -206,6 +336,10 @@ class Sensors:
             if unknown.kind == "constant":
                 result[:, i] = share[:, names.index(unknown.name)]
         return result
+
+    def laws(self, kind: str) -> list[str]:
+        """Names of the unknowns of a kind."""
+        return [unknown.name for unknown in self.unknowns if unknown.kind == kind]
 
     def _of(self, kind: str, x: Array) -> list[tuple[CalibrationParameter, float]]:
         pairs = zip(self.unknowns, x.tolist(), strict=True)
@@ -325,6 +459,7 @@ def sensors(
     offsets: bool | str | Iterable[str] = False,
     ratios: bool | str | Iterable[str] = False,
     stribeck: bool | str | Iterable[str] = False,
+    asymmetric: bool | str | Iterable[str] = False,
     delays: bool | str | Iterable[str] = False,
     step: float | None = None,
     cutoff: float = 5.0,
@@ -394,7 +529,7 @@ def sensors(
         g = model.constraint_jacobian(readings.closed)[..., rows, :]
         if np.linalg.matrix_rank(g.reshape(-1, nv, nv), tol=SINGULAR).min() < nv:
             raise ValueError("encoders: there they do not determine how all coordinates move")
-    return _with_stribeck(_guessed(readings), stribeck)
+    return with_friction(_guessed(readings), stribeck, asymmetric)
 
 
 def _sizes(model: Model, names: Sequence[str]) -> tuple[int, int]:
@@ -525,26 +660,33 @@ def _constants(
     return result, unknowns
 
 
-def _with_stribeck(readings: Sensors, choice: bool | str | Iterable[str]) -> Sensors:
-    """The readings with static friction and Stribeck velocity of chosen joints as unknowns."""
+def with_friction(
+    readings: Sensors, stribeck: bool | str | Iterable[str], asymmetric: bool | str | Iterable[str]
+) -> Sensors:
+    """The readings with friction's laws of chosen joints as unknowns."""
     model = readings.model
     single = [joint.name for joint in model.joints if joint.nv == 1]
-    default = [n for n in single if n in model.dof_names] if choice is True else choice
-    chosen = _chosen(default, single, "stribeck", "joint with one freedom")
-    if not chosen:
+    chosen = {}
+    for what, choice in (("stribeck", stribeck), ("asymmetric", asymmetric)):
+        default = [n for n in single if n in model.dof_names] if choice is True else choice
+        chosen[what] = _chosen(default, single, what, "joint with one freedom")
+    if not any(chosen.values()):
         return readings
-    _, force, _ = readings.at(np.zeros(len(readings.unknowns)))
-    size = float(np.sqrt(np.nanmean(force**2))) or 1.0
-    q, v, _ = readings._state(model, {})
+    none = np.zeros(len(readings.unknowns))
+    size = float(np.sqrt(np.nanmean(readings.forces(readings.motion(none), none) ** 2))) or 1.0
     unknowns: list[CalibrationParameter] = []
-    for name in chosen:
-        fastest = float(np.max(np.abs(model.joint_velocities(q, v)[name])))
-        if fastest == 0.0:
-            raise ValueError(f"stribeck: joint '{name}' does not move in this log")
-        unknowns += [
-            CalibrationParameter("static friction", name, SPREAD, size),
-            CalibrationParameter("Stribeck velocity", name, SPREAD, STRIBECK * fastest),
-        ]
+    for what, names in chosen.items():
+        for name in names:
+            fastest = float(np.max(np.abs(readings.motion(none).rate(name)[0])))
+            if fastest == 0.0:
+                raise ValueError(f"{what}: joint '{name}' does not move in this log")
+            static, width = STRIBECK * fastest, size / fastest
+            pair = (
+                (("static friction", size), ("Stribeck velocity", static))
+                if what == "stribeck"
+                else (("bias", size), ("damping difference", width))
+            )
+            unknowns += [CalibrationParameter(kind, name, SPREAD, x) for kind, x in pair]
     return replace(readings, unknowns=(*readings.unknowns, *unknowns))
 
 

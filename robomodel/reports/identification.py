@@ -8,6 +8,7 @@ import numpy as np
 
 from robomodel.arrays import Array
 from robomodel.identification import Identified, IdentifiedGroup, parameters
+from robomodel.identification.sensors import FRICTION
 from robomodel.model import Model
 from robomodel.model.elements import units_of
 from robomodel.model.parameters import unit_of
@@ -16,24 +17,32 @@ from robomodel.reports.plots import Line, Plot
 
 SHOWN = 600  # most samples of a motion in a picture
 BARS = 31  # of a histogram
-COORDINATE = ("name", "residual", "before", "forces", "validation")
+COORDINATE = ("name", "residual", "before", "forces", "validation", "effective")
 PARAMETER = ("name", "before", "value", "deviation", "information_gain")
 REACH = 4.0  # half width of a histogram, in standard deviations
-MEANING = {
-    "mass": "mass", "damping": "viscous friction", "friction": "dry friction",
-    "armature": "reflected inertia",
-    **{f"m{axis}": f"mass times {axis} of the centre of mass" for axis in "xyz"},
-    **{f"I{axis}{axis}": f"moment of inertia about {axis} at the link's origin" for axis in "xyz"},
-    **{f"I{axes}": f"product of inertia {axes}" for axes in ("xy", "xz", "yz")},
-}  # fmt: skip
 DEVIATION = (
     "± is one standard deviation: the value lies within it with a probability of 68 %, and within "
-    "twice of it with 95 %, if the forces' errors are normal and the file is about right."
+    "twice of it with 95 %, if the forces' errors are normal, however long they are alike, and the "
+    "file and friction's form are about right."
 )
 UNKNOWN = (
     "The log reduces the assumed variance of these by less than a tenth: they stay near the file's "
     "values."
 )
+
+
+EFFECTIVE = (
+    "'samples count as': as many samples with independent errors would tell as much; errors are "
+    "alike for some time, which all deviations take into account."
+)
+DELAYS = ("delay",)
+SENSORS = ("offset", "ratio", "constant")
+TITLES = {
+    "bias": "bias (half the difference both ways)",
+    "damping difference": "half the difference of damping both ways",
+    "static friction": "static friction above Coulomb's",
+    "Stribeck velocity": "Stribeck velocity",
+}
 
 
 def document(fit: Identified, model: Model, source: str, unused: Sequence[str] = ()) -> Document:
@@ -42,27 +51,28 @@ def document(fit: Identified, model: Model, source: str, unused: Sequence[str] =
     ``unused``: columns of the log that were not read.
     """
     before = parameters(model).values
-    largest = fit.changes(before)
     unknown: list[Part] = [UNKNOWN, Bullets(by_owner(fit.unknown))] if fit.unknown else []
     identified = [group for group in fit.groups if group.known]
+    left = "Root mean squares of forces, and of what is left of them"
     sections = [
         Section("Suspicious: look at the log before the results", [Bullets(fit.suspicions)]),
         Section("Notes", [Bullets(fit.notes)]),
-        Section("What changed most", [Bullets(_meanings(fit, before, largest))]),
-        Section(
-            "Root mean squares of forces, and of what is left of them", [_residuals(fit, model)]
-        ),
+        Section("What changed most, by the forces that it makes", [_changes(fit, before)]),
+        Section(left if fit.fitted else "Forces, and what the file's parameters leave of them",
+                [_residuals(fit, model), *([EFFECTIVE] if fit.fitted else [])]),
+        Section("Friction beside Coulomb's and viscous friction", [_friction(fit)]),
+        Section("Delays of forces behind the motion", [_calibrated(fit, "coordinate", DELAYS)]),
+        Section("Sensors", [_calibrated(fit, "sensor", SENSORS)]),
         Section("Measured and predicted forces", list(_plots(fit, model))),
         Section(
             "Identifiable combinations of parameters",
-            [_groups(identified, dict(zip(fit.names, before.tolist(), strict=True))), DEVIATION],
+            [_groups(identified, dict(zip(fit.names, before.tolist(), strict=True))), DEVIATION]
+            if identified else [],
         ),
-        Section("Largest changes, with their uncertainty", [_changes(fit, before, largest)]),
-        Section("Sensors", [_sensors(fit)]),
         Section("Not identifiable from this log", unknown),
         Section("Columns that were not used", [Bullets(unused)]),
         Section(
-            "All parameters", [_changes(fit, before, range(len(fit.names)))],
+            "All parameters", [_parameters(fit, before, range(len(fit.names)))],
             on_page=True, folded=True,
         ),
     ]  # fmt: skip
@@ -95,19 +105,20 @@ def _summary(fit: Identified, source: str) -> str:
     file, left = (
         100.0 * np.sqrt(np.sum(x[measured] ** 2) / size) for x in (fit.before, fit.residual)
     )
+    if not fit.fitted:
+        return f"{summary}: {file:.2g} % of the forces are left by the file's parameters"
     return f"{summary}: {left:.2g} % of the forces are left, by the file's parameters {file:.2g} %"
 
 
-def _meanings(fit: Identified, before: Array, which: Sequence[int]) -> list[str]:
-    """One line for each body or joint: its changed parameters in words, with both values."""
-    lines: dict[str, list[str]] = {}
-    for i in which:
-        owner, _, kind = fit.names[i].rpartition(".")
-        lines.setdefault(owner, []).append(
-            f"{MEANING[kind]} from {before[i]:.4g} to {fit.values[i]:.4g} "
-            f"± {fit.deviation[i]:.2g} {unit_of(fit.model, fit.names[i])}"
-        )
-    return [f"{owner}: {'; '.join(each)}" for owner, each in lines.items()]
+def _changes(fit: Identified, before: Array) -> Table:
+    """Combinations whose change makes the largest forces."""
+    rows: list[list[Cell]] = [
+        [each.group.name, each.before, each.group.value, f"± {each.group.deviation:.2g}",
+         each.group.unit, f"{100.0 * each.share:.2g} % of {each.coordinate}'s"]
+        for each in (fit.changes(before) if fit.fitted else ())
+    ]  # fmt: skip
+    columns = ["combination", "file", "identified", "deviation", "unit", "makes forces"]
+    return Table(columns, rows, digits=4)
 
 
 def _groups(groups: Sequence[IdentifiedGroup], before: Mapping[str, float]) -> Table:
@@ -123,16 +134,26 @@ def _groups(groups: Sequence[IdentifiedGroup], before: Mapping[str, float]) -> T
 
 def _residuals(fit: Identified, model: Model) -> Table:
     """Residuals of each coordinate, in its unit."""
-    checked = bool(np.any(np.isfinite(fit.validation)))
-    columns = ["coordinate", "forces", "left by the file", "left by the fit", "unit", "share"]
+    columns = ["coordinate", "forces", "left by the file"]
+    shown = [fit.forces, fit.before]
+    if fit.fitted:
+        columns, shown = [*columns, "left by the fit"], [*shown, fit.residual]
+    columns += ["unit", "share"]
+    if bool(np.any(np.isfinite(fit.validation))):
+        columns.append("in blocks not seen")
+    if fit.fitted:
+        columns.append("samples count as")
     rows: list[list[Cell]] = []
     for i, name in enumerate(model.dof_names):
         share = fit.residual[i] / fit.forces[i] if fit.forces[i] > 0.0 else np.nan
-        row: list[Cell] = [name, *(float(x[i]) for x in (fit.forces, fit.before, fit.residual)),
-                           _force_unit(model, name),
+        row: list[Cell] = [name, *(float(x[i]) for x in shown), _force_unit(model, name),
                            f"{100.0 * share:.2g} %" if np.isfinite(share) else ""]  # fmt: skip
-        rows.append([*row, float(fit.validation[i])] if checked else row)
-    return Table([*columns, "in blocks not seen"] if checked else columns, rows, digits=4)
+        if "in blocks not seen" in columns:
+            row.append(float(fit.validation[i]))
+        if fit.fitted:
+            row.append(f"{fit.effective[i]:.0f}" if np.isfinite(fit.residual[i]) else "")
+        rows.append(row)
+    return Table(columns, rows, digits=4)
 
 
 def _force_unit(model: Model, coordinate: str) -> str:
@@ -189,7 +210,7 @@ def _histogram(name: str, error: Array) -> Plot:
     )  # fmt: skip
 
 
-def _changes(fit: Identified, before: Array, which: Sequence[int]) -> Table:
+def _parameters(fit: Identified, before: Array, which: Sequence[int]) -> Table:
     """Parameters beside the file's; those that the motions do not identify are grey."""
     ends, unknown = fit.interval(), set(fit.unknown)
     rows: list[list[Cell]] = [
@@ -205,16 +226,35 @@ def _changes(fit: Identified, before: Array, which: Sequence[int]) -> Table:
     return Table(columns, rows, digits=4, faint=faint)
 
 
-def _sensors(fit: Identified) -> Table:
+def _calibrated(fit: Identified, what: str, kinds: Sequence[str]) -> Table:
+    """Quantities of sensors of these kinds."""
     rows: list[list[Cell]] = [
-        [each.title, float(each.value), f"± {each.deviation:.2g}"] for each in fit.sensors
-    ]
-    return Table(["sensor", "value", "deviation"], rows, digits=4)
+        [each.name if kinds == DELAYS else each.title, float(each.value), f"± {each.deviation:.2g}"]
+        for each in fit.sensors if each.kind in kinds
+    ]  # fmt: skip
+    return Table([what, "delay [s]" if kinds == DELAYS else "value", "deviation"], rows, digits=4)
+
+
+def _friction(fit: Identified) -> Table:
+    """Laws of friction by joint."""
+    names = dict.fromkeys(each.name for each in fit.sensors if each.kind in FRICTION)
+    found = {(x.name, x.kind): f"{x.value:.4g} ± {x.deviation:.2g}" for x in fit.sensors}
+    kinds = [kind for kind in FRICTION if any((name, kind) in found for name in names)]
+    rows: list[list[Cell]] = [
+        [name, *(found.get((name, kind), "") for kind in kinds)] for name in names
+    ]  # fmt: skip
+    return Table(["joint", *(TITLES[kind] for kind in kinds)], rows)
 
 
 def _data(fit: Identified, model: Model, before: Array, unused: Sequence[str]) -> dict[str, object]:
     coordinates = zip(
-        model.dof_names, fit.residual, fit.before, fit.forces, fit.validation, strict=True
+        model.dof_names,
+        fit.residual,
+        fit.before,
+        fit.forces,
+        fit.validation,
+        fit.effective,
+        strict=True,
     )
     values = zip(fit.names, before, fit.values, fit.deviation, fit.information_gain, strict=True)
     return {
@@ -224,6 +264,7 @@ def _data(fit: Identified, model: Model, before: Array, unused: Sequence[str]) -
         "coordinates": [dict(zip(COORDINATE, row, strict=True)) for row in coordinates],
         "parameters": [dict(zip(PARAMETER, row, strict=True)) for row in values],
         "groups": fit.groups,
+        "changes": fit.changes(before) if fit.fitted else [],
         "sensors": fit.sensors,
         "unknown": fit.unknown,
         "unused": unused,

@@ -1,0 +1,356 @@
+"""Plausibility of logs, and of what a fit leaves: units, signs, limits, delays, friction's form."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from robomodel.arrays import Array
+from robomodel.errors import argument, few
+from robomodel.identification.logs import Log
+from robomodel.model.elements import Joint
+from robomodel.model.model import Model
+from robomodel.tolerances import SINGULAR, TINY
+
+if TYPE_CHECKING:
+    from robomodel.identification.fit import Trial, Trials
+    from robomodel.identification.identification import Identified
+
+DEGREES = 180.0 / math.pi
+SAME_SIGNAL = 0.9  # least correlation of two signals that differ by a scale only
+SCALE_OFF = 0.2  # accepted relative error of such a scale
+LIMIT_SLACK = 0.02  # accepted violation, relative to a limit's range or to a velocity limit
+LATE = 20  # largest delay in samples that is tried
+UNITS = 8.0  # ratio of forces, or its inverse, that suggests other units: N mm, N cm, kgf cm
+UNEXPLAINED = 0.7  # largest plausible residual, relative to the root mean square of the forces
+BETTER = 0.5  # a correction must reduce the residual variance below this fraction
+SLOW = (0.02, 0.05, 0.1, 0.2)  # widths of Stribeck's peak, relative to the largest speed
+LEAST_SAMPLES = 16  # least number of samples, also at low speeds
+CHANCE = 6.0  # number of deviations that a significant coefficient must exceed
+TEN_TIMES = 10.0  # ratio of friction both ways above which it is no share any more
+QUARTER = 0.25  # smallest delay that is noted, in samples
+LONG_LOG = 100  # least number of samples to detect a delay
+
+
+def state_warnings(model: Model, log: Log) -> list[str]:
+    """Warnings on implausible positions and velocities of a log: units, signs, violated limits."""
+    turned, slid, reversed_, scaled, beyond, fast = [], [], [], [], [], []
+    for joint, x, w in _single(model, log):
+        gain = _rate_gain(x, w, log.step) or 1.0
+        if joint.type != "prismatic" and abs(gain / DEGREES - 1.0) < SCALE_OFF:
+            turned.append(joint.name)
+        elif joint.type != "prismatic" and abs(gain * DEGREES - 1.0) < SCALE_OFF:
+            slid.append(joint.name)
+        elif gain < 0.0:
+            reversed_.append(joint.name)
+        elif abs(gain - 1.0) > SCALE_OFF:
+            scaled.append(f"{joint.name} ({gain:.3g})")
+        range_ = joint.upper - joint.lower
+        slack = LIMIT_SLACK * range_ if math.isfinite(range_) else LIMIT_SLACK
+        if joint.type != "continuous" and (
+            np.min(x) < joint.lower - slack or np.max(x) > joint.upper + slack
+        ):
+            beyond.append(f"{joint.name} ({np.min(x):.4g} to {np.max(x):.4g})")
+        if np.max(np.abs(w)) > (1.0 + LIMIT_SLACK) * joint.velocity_limit:
+            fast.append(f"{joint.name} ({np.max(np.abs(w)):.4g})")
+    result = []
+    if turned:
+        result.append(f"positions seem to be in degrees, velocities in rad/s: {few(turned)}")
+    if slid:
+        result.append(f"velocities seem to be in degrees/s, positions in rad: {few(slid)}")
+    if reversed_:
+        result.append(
+            f"velocities have the opposite sign of the positions' rates: {few(reversed_)}"
+        )
+    if scaled:
+        result.append(
+            "positions change so many times as fast as the velocities say (are times in seconds, "
+            f"velocities in rad/s and m/s?): {few(scaled)}"
+        )
+    if beyond:
+        result.append(
+            f"positions go beyond the file's limits (are they in radians and metres?): "
+            f"{few(beyond)}"
+        )
+    if fast:
+        result.append(f"velocities go beyond the file's limits: {few(fast)}")
+    return result
+
+
+def _single(model: Model, log: Log) -> Iterator[tuple[Joint, Array, Array]]:
+    """Joints of one freedom with their measured positions and velocities (T,)."""
+    joints = {joint.name: joint for joint in model.joints if joint.nv == 1}
+    if log.encoders is not None:
+        if all(name in joints for name in log.encoders):
+            for i, name in enumerate(log.encoders):
+                yield joints[name], log.q[:, i], log.v[:, i]
+        return
+    rates = dict(zip(model.dof_names, np.asarray(log.v).T, strict=True))
+    for name, x in model.joint_positions(log.q).items():
+        if name in joints and name in rates:
+            yield joints[name], np.asarray(x), rates[name]
+
+
+def _rate_gain(x: Array, w: Array, step: float | None) -> float | None:
+    """Slope of the positions' rate over the velocities w; None if they are not correlated."""
+    if step is None or not math.isfinite(step) or len(x) < LEAST_SAMPLES:
+        return None
+    change, speed = (x[2:] - x[:-2]) / (2.0 * step), w[1:-1]
+    sizes = float(np.linalg.norm(change)), float(np.linalg.norm(speed))
+    both = float(change @ speed)
+    if min(sizes) == 0.0 or abs(both) < SAME_SIGNAL * sizes[0] * sizes[1]:
+        return None
+    return both / sizes[1] ** 2
+
+
+def force_warnings(
+    model: Model,
+    fit: Identified,
+    late: Callable[[float], Array],
+    columns: Callable[[int], Array],
+    step: float | None,
+) -> list[str]:
+    """Warnings on implausible measured forces, compared with those of the file's parameters.
+
+    Friction that differs from the file's looks like a delay but is identified, so a delay must
+    explain the forces better than any parameters do without it.
+
+    Args:
+        model: The robot.
+        fit: The fit.
+        late: Measured forces (n, nv) that come so many seconds later; nan where there are none.
+        columns: Columns (n, ·) of the parameters in a coordinate.
+        step: Time between samples [s] of one motion, None if samples are not at even times.
+    """
+    signs: list[str] = []
+    zero: list[str] = []
+    scaled: list[str] = []
+    unexplained: list[str] = []
+    delays: dict[int, list[str]] = {}
+    lags = None if step is None else _Lags.of(late, step, len(fit.measured))
+    for i, name in enumerate(model.dof_names):
+        there = np.isfinite(fit.measured[:, i])
+        if np.count_nonzero(there) < LEAST_SAMPLES:
+            continue
+        m, p, f = (x[there, i] for x in (fit.measured, fit.file, fit.predicted))
+        size, residual = float(np.linalg.norm(m)), float(np.linalg.norm(m - f))
+        if size == 0.0:
+            zero += [name] if np.any(p) else []
+            continue
+        if float(m @ p) > SAME_SIGNAL * size * np.linalg.norm(p):
+            gain = float(m @ p) / float(p @ p)
+            if not 1.0 / UNITS < gain < UNITS:
+                scaled.append(f"{name} ({gain:.3g})")
+                continue
+        as_is, turned = float(np.sum((m - p) ** 2)), float(np.sum((m + p) ** 2))
+        if turned < BETTER * min(as_is, float(np.sum(m**2))):
+            signs.append(name)
+        elif lags is not None and there.all() and (lag := lags.best(i, columns(i))):
+            delays.setdefault(lag, []).append(name)
+        elif residual > UNEXPLAINED * size and np.linalg.norm(p) > SCALE_OFF * size:
+            unexplained.append(f"{name} ({100.0 * residual / size:.0f} %)")
+    result = []
+    if signs:
+        result.append(f"forces seem to have the opposite sign: {few(signs)}")
+    if zero:
+        result.append(
+            "forces are zero throughout, where the file's parameters need some (were they "
+            f"recorded? leave out columns that were not): {few(zero)}"
+        )
+    if scaled:
+        result.append(
+            "forces are so many times those of the file's parameters (are they in N m and N?): "
+            f"{few(scaled)}"
+        )
+    if unexplained:
+        result.append(
+            "no parameters explain the forces, of which this share is left (are columns, units and "
+            f"signs those of the robot?): {few(unexplained)}"
+        )
+    for lag, names in delays.items():
+        when = "after" if lag > 0 else "before"
+        more = " or more" if lags is not None and abs(lag) == lags.most else ""
+        result.append(
+            f"forces come {1e3 * abs(lag) * (step or 0.0):.3g} ms{more} {when} the motion that "
+            f"they explain, which {argument('delays', True)} identifies and removes: {few(names)}"
+        )
+    return result
+
+
+@dataclass(frozen=True)
+class _Lags:
+    """Forces (2 most + 1, n, nv) at lags of whole samples."""
+
+    most: int
+    forces: Array
+
+    @classmethod
+    def of(cls, late: Callable[[float], Array], step: float, count: int) -> _Lags | None:
+        if count < LONG_LOG:
+            return None
+        most = min(LATE, count // 10)
+        return cls(most, np.stack([late(lag * step) for lag in range(-most, most + 1)]))
+
+    def best(self, i: int, columns: Array) -> int:
+        """The lag of a coordinate's forces; 0 if none is clearly better."""
+        forces = self.forces[:, :, i].T
+        there = np.isfinite(forces).all(axis=1)
+        shapes = columns[there]
+        if len(shapes) < LEAST_SAMPLES + shapes.shape[1]:
+            return 0
+        left = forces[there] - shapes @ _solved(shapes, forces[there])
+        unexplained = np.sum(left**2, axis=0)
+        best = int(np.argmin(unexplained))
+        most = min(
+            BETTER * unexplained[self.most],
+            (1.0 - SAME_SIGNAL**2) * float(np.var(forces[:, self.most])) * len(forces),
+        )
+        clear = unexplained[best] < most
+        return best - self.most if clear else 0
+
+
+def gap_notes(names: Sequence[str], measured: Array, filtered: bool) -> list[str]:
+    """Notes on coordinates with missing forces (n, nv)."""
+    missing = np.isnan(measured).sum(axis=0)
+    some = [
+        f"{name} ({n})" for name, n in zip(names, missing, strict=True) if 0 < n < len(measured)
+    ]
+    if not some:
+        return []
+    what = "windows, which lack a sample" if filtered else "samples"
+    return [f"forces are missing in some of {len(measured)} {what}: {few(some)}"]
+
+
+def _solved(columns: Array, right: Array) -> Array:
+    """Least-squares coefficients of columns (n, p) in the right sides (n, m)."""
+    scale = np.maximum(np.linalg.norm(columns, axis=0), TINY)
+    return np.asarray(
+        np.linalg.lstsq(columns / scale, right, rcond=SINGULAR)[0] / scale[:, None], dtype=float
+    )
+
+
+@dataclass(frozen=True)
+class FrictionForm:
+    """What a joint's friction has beside Coulomb's and viscous friction, as far as it is certain.
+
+    Attributes:
+        name: The joint.
+        speed: Largest speed [rad/s or m/s].
+        coulomb: Coulomb's friction of the fit [N m or N].
+        bias: A force that is constant, positive where friction is stronger at positive velocity;
+            nan if there is none.
+        viscous: Half the difference of damping at positive and negative velocity; nan if none.
+        peak: Static above Coulomb's friction; nan if none.
+        width: Velocity of the peak [rad/s or m/s].
+    """
+
+    name: str
+    speed: float
+    coulomb: float
+    bias: float
+    viscous: float
+    peak: float
+    width: float
+
+    @property
+    def one_way(self) -> bool:
+        """True if friction is not the same in both directions."""
+        return not (math.isnan(self.bias) and math.isnan(self.viscous))
+
+
+SHAPES = 2 + len(SLOW)  # of friction: a bias, damping's difference, and peaks of some widths
+
+
+def friction_shapes(fastest: float) -> list[Callable[[Array], Array]]:
+    """Functions of a joint's velocity that Coulomb's and viscous friction do not explain."""
+
+    def peak(width: float) -> Callable[[Array], Array]:
+        return lambda w: np.sign(w) * np.exp(-((w / width) ** 2))
+
+    return [lambda w: np.abs(np.sign(w)), np.abs, *(peak(share * fastest) for share in SLOW)]
+
+
+def friction_forms(
+    names: Sequence[str], trials: Trials, speeds: Sequence[float], coulomb: Sequence[float]
+) -> list[FrictionForm]:
+    """The forms of friction that are certain beside all parameters.
+
+    Args:
+        names: The joints, all of which move.
+        trials: Trials with the columns of :func:`friction_shapes` of each joint.
+        speeds: Largest speed of each.
+        coulomb: Coulomb's friction of each in the fit.
+    """
+    if not names:
+        return []
+
+    def columns(widths: Sequence[int]) -> list[int]:
+        return [SHAPES * i + n for i, width in enumerate(widths) for n in (0, 1, 2 + width)]
+
+    alike = [[width] * len(names) for width in range(len(SLOW))]
+    best = max(alike, key=lambda widths: trials(columns(widths)).gain)
+    for i in range(len(names)):
+        others = [[*best[:i], width, *best[i + 1 :]] for width in range(len(SLOW))]
+        best = max(others, key=lambda widths: trials(columns(widths)).gain)
+    trial = trials(columns(best))
+    certain = np.abs(trial.found) > CHANCE * trial.deviations
+    found = np.where(certain, trial.found, np.nan).reshape(-1, 3).tolist()
+    result = []
+    for n, name in enumerate(names):
+        bias, viscous, height = found[n]
+        height = height if height > 0.0 else math.nan
+        width = SLOW[best[n]] * speeds[n]
+        form = FrictionForm(name, speeds[n], coulomb[n], bias, viscous, height, width)
+        if form.one_way or not math.isnan(height):
+            result.append(form)
+    return result
+
+
+def friction_notes(forms: Sequence[FrictionForm]) -> list[str]:
+    """The forms in words."""
+    result = []
+    risen = [f"{x.name} (below {x.width:.2g})" for x in forms if not math.isnan(x.peak)]
+    if risen:
+        result.append(
+            "friction rises towards standstill (Stribeck), which the parameters cannot say: "
+            f"{argument('stribeck', True)} identifies its law, or leave slower samples unknown "
+            f"(empty cells): {few(risen)}"
+        )
+    one_way = [
+        f"{x.name} ({asymmetry(x.coulomb, x.bias, x.viscous * x.speed)})" for x in forms
+        if x.one_way
+    ]  # fmt: skip
+    if one_way:
+        result.append(
+            "friction is not the same in both directions, which the parameters cannot say: "
+            f"{argument('asymmetric', True)} identifies both: {few(one_way)}"
+        )
+    return result
+
+
+def asymmetry(coulomb: float, bias: float, viscous: float) -> str:
+    """In words, which direction's friction is stronger, and by how much."""
+    more = (0.0 if math.isnan(bias) else bias) + (0.0 if math.isnan(viscous) else viscous)
+    way = "positive" if more > 0.0 else "negative"
+    weak = coulomb - abs(more)
+    if weak > abs(more) / TEN_TIMES:
+        return f"{200.0 * abs(more) / weak:.0f} % stronger at {way} velocity"
+    return f"{abs(more):.3g} stronger at {way} velocity than without"
+
+
+def delay_notes(names: Sequence[str], trial: Trial, step: float) -> list[str]:
+    """Notes on coordinates whose forces are late, from the coefficients of their slopes [s]."""
+    certain = np.abs(trial.found) > np.maximum(CHANCE * trial.deviations, QUARTER * step)
+    result = [
+        f"{name} ({-1e3 * change:.3g} ms)"
+        for name, change, sure in zip(names, trial.found.tolist(), certain.tolist(), strict=True)
+        if sure
+    ]
+    if not result:
+        return []
+    by = argument("delays", True)
+    return [f"forces come after the motion; {by} identifies by how much: {few(result)}"]
