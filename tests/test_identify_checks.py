@@ -363,7 +363,7 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
     status, text, error = run(0.9, "--html", page)
     assert (status, error) == (0, "")
-    assert text.index("What changed most") < text.index("Identifiable combinations")
+    assert "Identifiable combinations" in text
     assert "N m s/rad" in text
     html = page.read_text(encoding="utf-8")
     assert "time [s]" in html

@@ -225,9 +225,10 @@ class Sensors:
         if self.windows is None:
             return (self._in_time(drive, x) + known).reshape(-1, motion.model.nv)
         late = {u.name: u.value(e) for u, e in self._of("delay", x)}
+        motions = (y.reshape(-1, *y.shape[-2:]) for y in (drive, known))
         return np.concatenate([
-            self._windowed(self.windows, *each, late)
-            for each in zip(*(y.reshape(-1, *y.shape[-2:]) for y in (drive, known)), strict=True)
+            self._windowed(self.windows, each, other, late)
+            for each, other in zip(*motions, strict=True)
         ])  # fmt: skip
 
     def late(self, motion: Motion, x: Array, delay: float) -> Array:

@@ -48,7 +48,8 @@ class Windows:
     @property
     def times(self) -> Array:
         """The middles of the windows [s] after the first sample."""
-        return self.step * (self.width * (np.arange(len(self)) + 0.5 * INTERVALS) - 1.0)
+        middles = self.width * (np.arange(len(self), dtype=float) + 0.5 * INTERVALS) - 1.0
+        return np.asarray(self.step * middles, dtype=float)
 
     def weights(self, late: float = 0.0) -> tuple[Array, Array, int]:
         """φ and -φ̇ times the step, at samples from ``first`` after a window's begin on.
@@ -77,7 +78,8 @@ class Windows:
         most = math.ceil(margin / self.step)
         missing = np.pad(np.cumsum(~np.pad(there, most)), (1, 0))
         begin = self.width * np.arange(len(self))
-        return missing[begin + INTERVALS * self.width - 1 + 2 * most] == missing[begin]
+        whole: Mask = missing[begin + INTERVALS * self.width - 1 + 2 * most] == missing[begin]
+        return whole
 
     def _sum(self, x: Array, weights: Array, first: int) -> Array:
         used = np.flatnonzero(weights)
