@@ -551,7 +551,7 @@ def test_pieces_cover_a_batch_once_and_begin_with_tiles(count: int, threads: int
     assert max(piece.stop - piece.start for piece in short) <= 96
 
 
-@pytest.mark.tables_cases("1")
+@pytest.mark.tables_cases("rollout-1", "call-1")
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 @pytest.mark.parametrize("threads", [1, 2])
@@ -561,6 +561,7 @@ def test_pieces_cover_a_batch_once_and_begin_with_tiles(count: int, threads: int
         "rm.rollout(model, q[:64], q[:64, 1:], np.zeros((n, model.nv)), 1e-3, threads={}).q[:, -1]",
         "rm.compile(model, 'aba')(q[:20 * n], q[:20 * n, 1:], q[:20 * n, 1:], threads={})[-64:]",
     ],
+    ids=["rollout", "call"],
 )
 def test_ctrl_c_ends_long_calls(call: str, threads: int) -> None:
     """Within a second, on all threads; the next call is served."""
