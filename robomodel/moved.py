@@ -18,6 +18,10 @@ MODULES = {
     "robomodel.estimation.instant": ("robomodel.instants.problem",),
     "robomodel.estimation.orders": ("robomodel.instants.orders",),
     "robomodel.estimation.sensors": ("robomodel.instants.sensors",),
+    "robomodel.parsers.checks": ("robomodel.vocabulary.checks",),
+    "robomodel.parsers.markup": ("robomodel.vocabulary.markup",),
+    "robomodel.parsers.schema": ("robomodel.vocabulary.schema",),
+    "robomodel.parsers.xml": ("robomodel.vocabulary.xml",),
     "robomodel.trajectory": ("robomodel.motion", "robomodel.estimation"),
 }
 """Old names since 0.4, with the modules that have what was in them."""

@@ -65,9 +65,9 @@ from robomodel.model.options import labels
 from robomodel.model.spins import hinged
 from robomodel.opentree.motors import with_actuators
 from robomodel.opentree.tree import Fit, TreeOptions, open_tree_description, tree_notes
-from robomodel.parsers.schema import difference
 from robomodel.spatial import apply, inner, minus
 from robomodel.tolerances import SAME
+from robomodel.vocabulary.schema import difference
 
 if TYPE_CHECKING:
     from robomodel.parsers.meshes import How

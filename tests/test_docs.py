@@ -276,9 +276,9 @@ URDF_READERS = ("joints", "links", "robot", "dialects")
 SHARED_READERS = ("frames", "motors", "springs", "rotors")
 SDF_READERS = ("joints", "links", "robot", "document")
 READERS = {
-    "urdf": [f"urdf.{name}" for name in URDF_READERS]
-    + [f"shared.{name}" for name in SHARED_READERS],
-    "sdf": [f"sdf.{name}" for name in SDF_READERS],
+    "urdf": [f"parsers.urdf.{name}" for name in URDF_READERS]
+    + [f"vocabulary.{name}" for name in SHARED_READERS],
+    "sdf": [f"parsers.sdf.{name}" for name in SDF_READERS],
 }
 
 
@@ -289,7 +289,7 @@ def test_pages_have_every_element_that_is_read(form: str, pages: tuple[str, ...]
     said = set(re.findall(r"\w+", "".join(page.read_text(encoding="utf-8") for page in found)))
     known: set[str] = set()
     for reader in READERS[form]:
-        for name, words in vars(import_module(f"robomodel.parsers.{reader}")).items():
+        for name, words in vars(import_module(f"robomodel.{reader}")).items():
             if isinstance(words, frozenset) and not re.search("IRRELEVANT|SETTINGS", name):
                 known |= words
     assert len(known) > 30

@@ -16,7 +16,7 @@ SCRIPT = """
 import numpy as np
 import robomodel as rm
 from robomodel.kernels.plain import source
-from robomodel.parsers.schema import MOTOR
+from robomodel.vocabulary.schema import MOTOR
 
 LINK = (
     '<link name="{}"><inertial><origin xyz="0.1 0.2 0.3"/><mass value="2"/>'

@@ -28,7 +28,7 @@ from robomodel.mobility import RigidError
 from robomodel.model.build import build
 from robomodel.parsers import read
 from robomodel.parsers.mjcf.writer import to_mjcf
-from robomodel.parsers.shared.inertias import physical_inertias
+from robomodel.vocabulary.inertias import physical_inertias
 
 NUMPY = {"backend": "numpy"}  # no kernels are made
 QUICK = [

@@ -15,7 +15,7 @@ from texts import INERTIAL, joint, link, robot
 
 import robomodel as rm
 from robomodel.parsers import read
-from robomodel.parsers.shared.rotors import filled, matching, with_rotor_words
+from robomodel.vocabulary.rotors import filled, matching, with_rotor_words
 
 ROTOR = (
     '<inertial><mass value="0.3"/><inertia ixx="2e-5" iyy="3e-5" izz="4e-5" ixy="1e-6" ixz="0" '

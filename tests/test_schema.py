@@ -8,7 +8,7 @@ from documentation_pages import PAGES
 import robomodel as rm
 from robomodel import description
 from robomodel.parsers import read
-from robomodel.parsers.schema import DECLARATIONS, Attribute
+from robomodel.vocabulary.schema import DECLARATIONS, Attribute
 
 WRITERS = {"urdf": rm.write_urdf, "sdf": rm.write_sdf, "mjcf": rm.write_mjcf}
 NEEDS = {  # numbers without which another one says nothing

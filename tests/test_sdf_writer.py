@@ -19,7 +19,7 @@ from robomodel.model import Model, build
 from robomodel.opentree.tree import TreeOptions, written_tree
 from robomodel.parsers import read
 from robomodel.parsers.sdf.writer import to_sdf
-from robomodel.parsers.xml import DRAKE
+from robomodel.vocabulary.xml import DRAKE
 from robomodel.writing import shown_positions
 
 NUMPY = {"backend": "numpy"}  # no kernels are made

@@ -17,7 +17,7 @@ LAYERS = (
     ("messages",),
     ("spatial", "files", "kernels"),
     ("description",),
-    ("mechanism",),
+    ("mechanism", "vocabulary"),
     ("mobility",),
     ("model",),
     ("reach",),
@@ -55,7 +55,7 @@ def test_descriptions_and_kernels_know_no_mechanics() -> None:
             assert others <= {"arrays", "errors", "running", "scalars"}, name
         if top(name) in ("mechanism", "mobility", "model", "reach"):
             assert not others & {"dynamics", "parsers", "writing"}, name
-        if top(name) == "parsers":
+        if top(name) in ("parsers", "vocabulary"):
             assert not others & {"model", "dynamics", "kernels", "writing"}, name
 
 
@@ -101,6 +101,17 @@ def test_the_page_of_places_is_true() -> None:
             rf"(^\s*(async )?(def|class) {name}\b)|(^{name}\b.*=)|(^from .* import .*\b{name}\b)"
         )
         assert re.search(defined, text, re.MULTILINE), (path, name)
+
+
+def test_the_journeys_are_true() -> None:
+    """Each step of docs/how-it-works.md names a module and what it defines."""
+    page = Path(__file__).parent.parent / "docs" / "how-it-works.md"
+    text = page.read_text("utf-8").partition("Four journeys")[2].partition("\n## ")[0]
+    steps = re.findall(r"`(\S+\.py)` `(\w+)`", text)
+    assert len(steps) > 15
+    for path, name in steps:
+        code = (page.parent.parent / "robomodel" / path).read_text("utf-8")
+        assert re.search(rf"^\s*(def|class) {name}\b", code, re.MULTILINE), (path, name)
 
 
 def test_names_of_the_dynamics_are_those_of_its_parts() -> None:

@@ -22,7 +22,7 @@ from robomodel.description import (
 )
 from robomodel.description.transmissions import SIMPLE, actuator_rows, kind_of
 from robomodel.parsers import read
-from robomodel.parsers.shared.rotors import with_rotors
+from robomodel.vocabulary.rotors import with_rotors
 
 NUMPY = {"backend": "numpy"}  # no kernels are made
 J = 2.5e-5  # kg m², a rotor's moment of inertia

@@ -39,9 +39,9 @@ from robomodel.model.build import build
 from robomodel.opentree.tree import TreeOptions, written_tree
 from robomodel.parsers import open_document, read, urdf
 from robomodel.parsers.mjcf.writer import to_mjcf
-from robomodel.parsers.schema import number, rpy_of
 from robomodel.parsers.sdf.writer import to_sdf
 from robomodel.parsers.urdf.robot import to_urdf
+from robomodel.vocabulary.schema import number, rpy_of
 
 
 def read_again(description: Description) -> Description:

@@ -9,7 +9,8 @@ import pytest
 
 import robomodel as rm
 from robomodel.errors import DescriptionError, DescriptionWarning
-from robomodel.parsers import open_document, read, xml
+from robomodel.parsers import open_document, read
+from robomodel.vocabulary import xml
 
 WHOLE = """<?xml version="1.0"?>
 <robot name="é">

@@ -24,7 +24,6 @@ from robomodel.dynamics.kinematics.frames import FrameLike
 from robomodel.errors import DescriptionError, DescriptionWarning
 from robomodel.files import named
 from robomodel.model import Model
-from robomodel.parsers import xml
 from robomodel.reports.approximation import Annotated as AnnotatedFile
 from robomodel.reports.approximation import (
     ApproximationErrors,
@@ -37,6 +36,7 @@ from robomodel.reports.approximation import (
 from robomodel.reports.document import Bullets, Document, Section
 from robomodel.reports.simulators import Simulator, for_simulator, parse_gains
 from robomodel.reports.validation.study import of_error, of_model
+from robomodel.vocabulary import xml
 
 
 def validate(

@@ -416,7 +416,7 @@ class Transmission:
     """The relation of actuators and joints, which has no effect on dynamics by itself.
 
     ``type`` is as written, with or without its namespace; for the types, see
-    :mod:`robomodel.parsers.shared.rotors`.
+    :mod:`robomodel.vocabulary.rotors`.
     """
 
     name: str

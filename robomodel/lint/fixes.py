@@ -15,8 +15,8 @@ from robomodel.lint.discovery import RobotFile
 from robomodel.lint.edits import Edit, Element, Text, unified_diff
 from robomodel.lint.runner import LintReport, shortened
 from robomodel.lint.texts import faults, opened
-from robomodel.parsers.schema import number, numbers
 from robomodel.reports.document import Correction, Finding
+from robomodel.vocabulary.schema import number, numbers
 
 _MOMENTS = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 

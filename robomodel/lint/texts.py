@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from robomodel.errors import Source
 from robomodel.lint.discovery import RobotFile
 from robomodel.lint.edits import Edit, Element, Text
-from robomodel.parsers.schema import number, numbers
 from robomodel.reports.document import Finding, note
+from robomodel.vocabulary.schema import number, numbers
 
 MOST_BYTES = 64 * 2**20
 OFF_ONE = 1e-3  # relative: lengths of axes that rounding does not explain

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING
 from robomodel.description import Description, Rotor, Shape
 from robomodel.errors import DescriptionError
 from robomodel.files import Entries, Resources, package_path
-from robomodel.parsers import urdf, xml
-from robomodel.parsers.checks import check_plausible, check_structure
-from robomodel.parsers.shared.rotors import rotors_on_joints, with_rotors
+from robomodel.parsers import urdf
 from robomodel.parsers.sources import fetch, of_robot_descriptions, open_document, robot_name
 from robomodel.parsers.usd.stages import is_usd
+from robomodel.vocabulary import xml
+from robomodel.vocabulary.checks import check_plausible, check_structure
+from robomodel.vocabulary.rotors import rotors_on_joints, with_rotors
 
 if TYPE_CHECKING:
     from robomodel.description.shapes import Role

@@ -39,9 +39,9 @@ from robomodel.errors import (
     warn_of_all,
 )
 from robomodel.files import Resources
-from robomodel.parsers import xml
-from robomodel.parsers.schema import LIMIT, MIMIC, SIZES, number, numbers, rpy_of
 from robomodel.running import Lock
+from robomodel.vocabulary import xml
+from robomodel.vocabulary.schema import LIMIT, MIMIC, SIZES, number, numbers, rpy_of
 
 TEXT = "<text>"  # the file name in messages for a description given as text
 _PIECE = 2**18  # bytes read at a time

@@ -23,10 +23,6 @@ from robomodel.model import Model
 from robomodel.opentree.errors import FAIR, percent
 from robomodel.opentree.tree import OpenTree, written_tree
 from robomodel.opentree.tree_joints import sheet
-from robomodel.parsers.markup import Markup, Tag
-from robomodel.parsers.schema import number
-from robomodel.parsers.shared.motors import SIMPLE_TYPE
-from robomodel.parsers.xml import DRAKE, quoted
 from robomodel.reports.document import (
     Bullets,
     Cell,
@@ -40,6 +36,10 @@ from robomodel.reports.document import (
 from robomodel.reports.simulators import tree_data, tree_sections
 from robomodel.reports.validation.context import CheckContext
 from robomodel.tolerances import NOTHING, SAME, TINY
+from robomodel.vocabulary.markup import Markup, Tag
+from robomodel.vocabulary.motors import SIMPLE_TYPE
+from robomodel.vocabulary.schema import number
+from robomodel.vocabulary.xml import DRAKE, quoted
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,15 +36,15 @@ from robomodel.model.parameters import (
     parameterized,
     parameters,
 )
-from robomodel.parsers.schema import ARMATURE, DYNAMICS, add, number, write
-from robomodel.parsers.shared.motors import add_rotor
-from robomodel.parsers.shared.rotors import with_rotor_words
-from robomodel.parsers.shared.springs import add_spring
 from robomodel.parsers.urdf.joints import add_coupling, add_loop
-from robomodel.parsers.xml import Element
 from robomodel.scalars import Scalar, Vector, div, select, value_of
 from robomodel.spatial import matmul, transpose
 from robomodel.spatial.logarithms import log3, quaternion, turned
+from robomodel.vocabulary.motors import add_rotor
+from robomodel.vocabulary.rotors import with_rotor_words
+from robomodel.vocabulary.schema import ARMATURE, DYNAMICS, add, number, write
+from robomodel.vocabulary.springs import add_spring
+from robomodel.vocabulary.xml import Element
 
 SLOT = "\ue000"  # encloses the index of a number in a text; private use, so in no name
 

@@ -33,7 +33,7 @@ from pathlib import Path
 from mutants import Mutant, mutants
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ("dynamics", "model", "kernels", "motion", "parsers", "description")
+PACKAGES = ("dynamics", "model", "kernels", "motion", "parsers", "vocabulary", "description")
 PYTEST = ("-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:cacheprovider")
 QUICK = "not slow and not tables"
 

@@ -25,9 +25,9 @@ from robomodel.description import (
 from robomodel.errors import DescriptionError, Source
 from robomodel.parsers.mjcf.compiled import CompiledSection
 from robomodel.parsers.mjcf.constraints import EqualityConstraints, Terms
-from robomodel.parsers.schema import MOTOR, Names
-from robomodel.parsers.shared.motors import motor_fault
 from robomodel.tolerances import SAME
+from robomodel.vocabulary.motors import motor_fault
+from robomodel.vocabulary.schema import MOTOR, Names
 
 ACTUATOR_MOTOR, JOINT_MOTOR = "robomodel_actuator_motor:", "robomodel_motor:"
 """Prefixes of ``<custom>`` texts with the numbers of an actuator's or a joint's motor."""

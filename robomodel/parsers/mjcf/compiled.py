@@ -11,7 +11,7 @@ from robomodel.description import Pose
 from robomodel.description.poses import rotation_of_quaternion, tidy, vec
 from robomodel.errors import Issue, Source
 from robomodel.parsers.mjcf.source import CompiledFile, SourceElement
-from robomodel.parsers.schema import Names
+from robomodel.vocabulary.schema import Names
 
 JOINT_KINDS = ("free", "ball", "slide", "hinge")
 """MuJoCo's types of joints, by mjtJoint."""

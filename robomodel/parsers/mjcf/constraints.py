@@ -25,10 +25,10 @@ from robomodel.description import (
 from robomodel.description.poses import snapped, vec
 from robomodel.errors import DescriptionError, Source
 from robomodel.parsers.mjcf.compiled import CompiledSection, pose
-from robomodel.parsers.schema import SPRING, Names, read_arrays
-from robomodel.parsers.shared.frames import turned_to
 from robomodel.spatial import apply, minus, transpose
 from robomodel.tolerances import SAME
+from robomodel.vocabulary.frames import turned_to
+from robomodel.vocabulary.schema import SPRING, Names, read_arrays
 
 Terms: TypeAlias = tuple[tuple[int, float], ...]
 """Joints and coefficients."""

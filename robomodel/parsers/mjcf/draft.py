@@ -11,7 +11,7 @@ from lxml import etree
 from robomodel.description import IDENTITY, Link, Pose, Rows3, Shape
 from robomodel.description.poses import quaternion_of_rotation
 from robomodel.parsers.meshes import MUJOCO
-from robomodel.parsers.schema import SIZES, Names, add, number, numbers
+from robomodel.vocabulary.schema import SIZES, Names, add, number, numbers
 
 _SECTIONS = ("default", "asset", "worldbody", "tendon", "equality", "actuator", "custom")
 

@@ -37,11 +37,11 @@ from robomodel.parsers.mjcf.actuators import JOINT_MOTOR, Actuators
 from robomodel.parsers.mjcf.compiled import JOINT_KINDS, CompiledElements, CompiledSection, pose
 from robomodel.parsers.mjcf.constraints import EqualityConstraints, Springs
 from robomodel.parsers.mjcf.source import UNNAMED, compile_mjcf
-from robomodel.parsers.schema import ARMATURE, DYNAMICS, SIZES, read_arrays
-from robomodel.parsers.shared.frames import as_limit, marks_of
-from robomodel.parsers.xml import Document
 from robomodel.spatial import minus
 from robomodel.tolerances import NO_LIMIT
+from robomodel.vocabulary.frames import as_limit, marks_of
+from robomodel.vocabulary.schema import ARMATURE, DYNAMICS, SIZES, read_arrays
+from robomodel.vocabulary.xml import Document
 
 _BODY_NUMBERS = ("mass", "inertia", "ipos", "iquat", "pos", "quat")
 INDEPENDENT = "robomodel_independent:"

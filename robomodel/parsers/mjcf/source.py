@@ -27,10 +27,10 @@ from robomodel.files import (
     is_within,
     top_folder,
 )
-from robomodel.parsers import xml
 from robomodel.parsers.meshes import MUJOCO
-from robomodel.parsers.xml import Document, quoted, shown, spelled, words
 from robomodel.running import Lock
+from robomodel.vocabulary import xml
+from robomodel.vocabulary.xml import Document, quoted, shown, spelled, words
 
 _MAX_DEPTH = 250  # of elements: MuJoCo's own readers recurse
 _MODELS = (".xml", ".mjcf")

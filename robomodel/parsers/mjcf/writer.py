@@ -61,7 +61,18 @@ from robomodel.parsers.mjcf.actuators import ACTUATOR_MOTOR, JOINT_MOTOR
 from robomodel.parsers.mjcf.constraints import TOLERANCE
 from robomodel.parsers.mjcf.draft import MjcfDraft, Shapes, pose_words, turn_words
 from robomodel.parsers.mjcf.robot import EFFORT_LIMIT, INDEPENDENT, VELOCITY_LIMIT
-from robomodel.parsers.schema import (
+from robomodel.spatial import apply, inner, matmul, transpose
+from robomodel.tolerances import NO_LIMIT, NOTHING, SAME
+from robomodel.vocabulary.frames import WORLD, independent_text, path_terms, unwritable
+from robomodel.vocabulary.inertias import (
+    NEARLY_NOTHING,
+    carriers,
+    heavy,
+    of_a_body,
+    physical_inertias,
+    principal,
+)
+from robomodel.vocabulary.schema import (
     ARMATURE,
     DYNAMICS,
     MOTOR,
@@ -71,18 +82,7 @@ from robomodel.parsers.schema import (
     numbers,
     write_mjcf,
 )
-from robomodel.parsers.shared.frames import WORLD, independent_text, path_terms, unwritable
-from robomodel.parsers.shared.inertias import (
-    NEARLY_NOTHING,
-    carriers,
-    heavy,
-    of_a_body,
-    physical_inertias,
-    principal,
-)
-from robomodel.parsers.shared.springs import rest_length
-from robomodel.spatial import apply, inner, matmul, transpose
-from robomodel.tolerances import NO_LIMIT, NOTHING, SAME
+from robomodel.vocabulary.springs import rest_length
 
 
 def with_sliders(description: Description) -> Description:

@@ -19,12 +19,12 @@ from lxml import etree
 from robomodel.description import AT_ORIGIN, Joint, Loop, Pose, Vec3
 from robomodel.errors import DescriptionError, Source, argument
 from robomodel.files import SCHEMES, Resources, contents, is_within
-from robomodel.parsers import xml
-from robomodel.parsers.schema import DYNAMICS, add_text, numbers, rpy_of, write_contents
-from robomodel.parsers.shared.frames import WORLD, read_rotation
-from robomodel.parsers.shared.motors import GEAR_RATIO, ROTOR_INERTIA
-from robomodel.parsers.shared.springs import has_dynamics
-from robomodel.parsers.xml import CUSTOM, DRAKE, Document, Element, shown, spelled
+from robomodel.vocabulary import xml
+from robomodel.vocabulary.frames import WORLD, read_rotation
+from robomodel.vocabulary.motors import GEAR_RATIO, ROTOR_INERTIA
+from robomodel.vocabulary.schema import DYNAMICS, add_text, numbers, rpy_of, write_contents
+from robomodel.vocabulary.springs import has_dynamics
+from robomodel.vocabulary.xml import CUSTOM, DRAKE, Document, Element, shown, spelled
 
 NEWEST = (1, 12)
 MODEL = "__model__"

@@ -15,8 +15,8 @@ from robomodel.description import Pose
 from robomodel.description.poses import compose, inverse, relative, tidy
 from robomodel.errors import Source, did_you_mean, few
 from robomodel.parsers.sdf.document import BETWEEN, MODEL, RelativePose, SdfDocument
-from robomodel.parsers.shared.frames import WORLD
-from robomodel.parsers.xml import Element, spelled
+from robomodel.vocabulary.frames import WORLD
+from robomodel.vocabulary.xml import Element, spelled
 
 _KINDS = ("link", "frame", "model", "joint")  # in the order in which names are looked up
 _MOST_STEPS = 32  # a shorter chain of relative poses is composed exactly, not through the world

@@ -28,12 +28,12 @@ from robomodel.description import (
 )
 from robomodel.description.poses import branches, cosine, displacement, sine, turned
 from robomodel.errors import Source
-from robomodel.parsers.schema import DYNAMICS, LIMIT, MIMIC, Fields, read_by, read_contents
 from robomodel.parsers.sdf.document import BETWEEN, MODEL, SdfDocument
 from robomodel.parsers.sdf.frames import SdfFrame, SdfFrames, source_of
-from robomodel.parsers.shared.frames import WORLD, check_direction, limits_of, read_type
-from robomodel.parsers.shared.motors import drake_armature, read_motor
-from robomodel.parsers.xml import CUSTOM, Element, shown, spelled, words
+from robomodel.vocabulary.frames import WORLD, check_direction, limits_of, read_type
+from robomodel.vocabulary.motors import drake_armature, read_motor
+from robomodel.vocabulary.schema import DYNAMICS, LIMIT, MIMIC, Fields, read_by, read_contents
+from robomodel.vocabulary.xml import CUSTOM, Element, shown, spelled, words
 
 _UNBOUNDED = 1e16  # written for infinity before SDF 1.10
 

@@ -21,7 +21,11 @@ from robomodel.description import (
 from robomodel.description.inertias import inertial_of, placed, scaled
 from robomodel.description.poses import compose, tidy
 from robomodel.description.shapes import solid
-from robomodel.parsers.schema import (
+from robomodel.parsers.sdf.document import RelativePose, SdfDocument, read_placed, set_custom
+from robomodel.parsers.sdf.document import pose as add_pose
+from robomodel.parsers.sdf.frames import SdfFrame, SdfFrames, source_of
+from robomodel.spatial import NO_INERTIA, matmul
+from robomodel.vocabulary.schema import (
     INERTIA,
     SIZES,
     SURFACE,
@@ -31,11 +35,7 @@ from robomodel.parsers.schema import (
     number,
     numbers,
 )
-from robomodel.parsers.sdf.document import RelativePose, SdfDocument, read_placed, set_custom
-from robomodel.parsers.sdf.document import pose as add_pose
-from robomodel.parsers.sdf.frames import SdfFrame, SdfFrames, source_of
-from robomodel.parsers.xml import CUSTOM, Element, words
-from robomodel.spatial import NO_INERTIA, matmul
+from robomodel.vocabulary.xml import CUSTOM, Element, words
 
 _LINK = frozenset(("pose", "inertial", "gravity", "kinematic", "velocity_decay"))
 _LINK_IRRELEVANT = words(

@@ -40,8 +40,6 @@ from robomodel.description.poses import (
 )
 from robomodel.errors import DescriptionError, Source, argument, did_you_mean, few
 from robomodel.files import Resources
-from robomodel.parsers.checks import by_name
-from robomodel.parsers.schema import Names
 from robomodel.parsers.sdf.document import BETWEEN, Library, SdfDocument, opened, read_placed
 from robomodel.parsers.sdf.frames import Scope, SdfFrame, SdfFrames, source_of
 from robomodel.parsers.sdf.joints import (
@@ -60,9 +58,13 @@ from robomodel.parsers.sdf.joints import (
     type_of,
 )
 from robomodel.parsers.sdf.links import read_link
-from robomodel.parsers.shared.frames import WORLD, is_on_joint, named_sensors, warn_of_limits
-from robomodel.parsers.shared.motors import read_transmission
-from robomodel.parsers.shared.springs import (
+from robomodel.spatial import transpose
+from robomodel.tolerances import NOTHING, PARALLEL
+from robomodel.vocabulary.checks import by_name
+from robomodel.vocabulary.frames import WORLD, is_on_joint, named_sensors, warn_of_limits
+from robomodel.vocabulary.motors import read_transmission
+from robomodel.vocabulary.schema import Names
+from robomodel.vocabulary.springs import (
     BALL_CONSTRAINT,
     LINEAR_SPRING,
     TENDON,
@@ -72,9 +74,7 @@ from robomodel.parsers.shared.springs import (
     read_spring,
     tendon,
 )
-from robomodel.parsers.xml import CUSTOM, Document, Element, shown, words
-from robomodel.spatial import transpose
-from robomodel.tolerances import NOTHING, PARALLEL
+from robomodel.vocabulary.xml import CUSTOM, Document, Element, shown, words
 
 _SDF = frozenset(("model", "world"))
 _SDF_IRRELEVANT = frozenset(("light", "actor", "plugin"))

@@ -53,15 +53,6 @@ from robomodel.description.poses import (
     turned,
     unit,
 )
-from robomodel.parsers.schema import (
-    LIMIT,
-    Names,
-    add_text,
-    number,
-    numbers,
-    text_of,
-    write_contents,
-)
 from robomodel.parsers.sdf.document import (
     BETWEEN,
     SdfDraft,
@@ -72,23 +63,32 @@ from robomodel.parsers.sdf.document import (
 )
 from robomodel.parsers.sdf.joints import KINDS
 from robomodel.parsers.sdf.links import add_inertial, add_shape
-from robomodel.parsers.shared.frames import (
+from robomodel.tolerances import NOTHING, SAME
+from robomodel.vocabulary.frames import (
     WORLD,
     independent_text,
     is_on_joint,
     path_terms,
     unwritable,
 )
-from robomodel.parsers.shared.inertias import physical_inertias
-from robomodel.parsers.shared.motors import add_drake_armature, add_motor, add_transmission
-from robomodel.parsers.shared.springs import (
+from robomodel.vocabulary.inertias import physical_inertias
+from robomodel.vocabulary.motors import add_drake_armature, add_motor, add_transmission
+from robomodel.vocabulary.schema import (
+    LIMIT,
+    Names,
+    add_text,
+    number,
+    numbers,
+    text_of,
+    write_contents,
+)
+from robomodel.vocabulary.springs import (
     add_linear_spring,
     add_spring,
     has_dynamics,
     rest_length,
 )
-from robomodel.parsers.xml import CUSTOM, DRAKE
-from robomodel.tolerances import NOTHING, SAME
+from robomodel.vocabulary.xml import CUSTOM, DRAKE
 
 LOOPS = {kind.loop: name for name, kind in KINDS.items() if kind.loop}
 """SDF's type of joint for each type of loop that it has."""

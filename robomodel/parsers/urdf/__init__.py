@@ -1,7 +1,7 @@
 """URDF and URDF+: robots as ROS writes them, with loops, gears, belts and rods.
 
 One small function reads each element and raises errors of that element.
-:mod:`robomodel.parsers.checks` then checks the whole description: unknown names, links outside
+:mod:`robomodel.vocabulary.checks` then checks the whole description: unknown names, links outside
 the tree. No mechanics here: the model determines whether loops close.
 
 ``docs/format.md`` lists every element, ``docs/formats/`` describes them.

@@ -31,7 +31,9 @@ from robomodel.errors import (
     argument,
     warn_of_all,
 )
-from robomodel.parsers.shared.frames import (
+from robomodel.parsers.urdf.joints import Elements, read_joint, universal
+from robomodel.tolerances import SAME
+from robomodel.vocabulary.frames import (
     NAME_TYPE,
     X,
     read_axis,
@@ -41,7 +43,7 @@ from robomodel.parsers.shared.frames import (
     read_value,
     turned_to,
 )
-from robomodel.parsers.shared.springs import (
+from robomodel.vocabulary.springs import (
     BALL_CONSTRAINT,
     LINEAR_SPRING,
     TENDON,
@@ -51,9 +53,7 @@ from robomodel.parsers.shared.springs import (
     part_of,
     tendon,
 )
-from robomodel.parsers.urdf.joints import Elements, read_joint, universal
-from robomodel.parsers.xml import Document, Element, shown
-from robomodel.tolerances import SAME
+from robomodel.vocabulary.xml import Document, Element, shown
 
 _LOOP_JOINTS = ("spherical", "ball", "revolute", "continuous", "prismatic", "fixed")
 _LINKS = ("link1", "link2")

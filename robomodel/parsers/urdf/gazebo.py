@@ -25,14 +25,14 @@ from robomodel.description import (
 )
 from robomodel.description.poses import compose, inverse, link_poses
 from robomodel.errors import did_you_mean
-from robomodel.parsers.schema import DYNAMICS, MIMIC, read_by
 from robomodel.parsers.sdf.document import RelativePose, SdfDocument, read_placed
 from robomodel.parsers.sdf.frames import Scope, SdfFrame, SdfFrames
 from robomodel.parsers.sdf.joints import JOINT, JOINT_IRRELEVANT, KINDS, SimpleJoint, read_steps
 from robomodel.parsers.sdf.links import read_friction, read_surface
-from robomodel.parsers.shared.frames import WORLD, warn_of_limits
 from robomodel.parsers.urdf.joints import with_mimics
-from robomodel.parsers.xml import Document, Element
+from robomodel.vocabulary.frames import WORLD, warn_of_limits
+from robomodel.vocabulary.schema import DYNAMICS, MIMIC, read_by
+from robomodel.vocabulary.xml import Document, Element
 
 _UNREAD = frozenset(("link", "model", "frame", "include"))
 _SURFACE = ("mu1", "mu2", "collision")

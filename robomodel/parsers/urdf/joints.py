@@ -29,25 +29,9 @@ from robomodel.description import (
     Vec3,
 )
 from robomodel.errors import did_you_mean
-from robomodel.parsers.schema import (
-    ARMATURE,
-    DYNAMICS,
-    INITIAL,
-    LARGEST,
-    LIMIT,
-    LOOP,
-    MIMIC,
-    OFFSET,
-    PITCH,
-    RATIO,
-    Fields,
-    add,
-    add_numbers,
-    numbers,
-    read,
-    write,
-)
-from robomodel.parsers.shared.frames import (
+from robomodel.spatial import cross
+from robomodel.tolerances import NOTHING, PARALLEL
+from robomodel.vocabulary.frames import (
     ENDS,
     NAME_TYPE,
     X,
@@ -65,11 +49,27 @@ from robomodel.parsers.shared.frames import (
     read_term,
     read_type,
 )
-from robomodel.parsers.shared.motors import add_motor, add_rotor, read_motor, read_rotor
-from robomodel.parsers.shared.springs import has_dynamics, loop_dynamics
-from robomodel.parsers.xml import Document, Element, shown, spelled, words
-from robomodel.spatial import cross
-from robomodel.tolerances import NOTHING, PARALLEL
+from robomodel.vocabulary.motors import add_motor, add_rotor, read_motor, read_rotor
+from robomodel.vocabulary.schema import (
+    ARMATURE,
+    DYNAMICS,
+    INITIAL,
+    LARGEST,
+    LIMIT,
+    LOOP,
+    MIMIC,
+    OFFSET,
+    PITCH,
+    RATIO,
+    Fields,
+    add,
+    add_numbers,
+    numbers,
+    read,
+    write,
+)
+from robomodel.vocabulary.springs import has_dynamics, loop_dynamics
+from robomodel.vocabulary.xml import Document, Element, shown, spelled, words
 
 _AXES: dict[str, Vec3] = {"X": (1.0, 0.0, 0.0), "Y": (0.0, 1.0, 0.0), "Z": (0.0, 0.0, 1.0)}
 

@@ -8,7 +8,8 @@ from typing import cast
 
 from robomodel.description import Inertial, Link, Shape, ShapeKind
 from robomodel.errors import DescriptionError
-from robomodel.parsers.schema import (
+from robomodel.vocabulary.frames import NAME_TYPE, add_origin, read_origin
+from robomodel.vocabulary.schema import (
     INERTIA,
     MASS,
     SIZES,
@@ -21,8 +22,7 @@ from robomodel.parsers.schema import (
     read,
     write,
 )
-from robomodel.parsers.shared.frames import NAME_TYPE, add_origin, read_origin
-from robomodel.parsers.xml import Document, Element, shown
+from robomodel.vocabulary.xml import Document, Element, shown
 
 _LINK_PARTS = frozenset(("inertial", "visual", "collision"))
 _LINK_IRRELEVANT = frozenset(("material", "gazebo", "sensor", "contact", "self_collision_checking"))

@@ -24,17 +24,6 @@ from robomodel.description import (
     Spring,
 )
 from robomodel.description.poses import link_poses
-from robomodel.parsers.schema import MIMIC, add, numbers, text_of
-from robomodel.parsers.shared.frames import WORLD, XYZ, named_sensors
-from robomodel.parsers.shared.inertias import carriers, heavy, physical_inertias
-from robomodel.parsers.shared.motors import (
-    add_drake_armature,
-    add_transmission,
-    read_transmission,
-    with_motors,
-)
-from robomodel.parsers.shared.rotors import driven_by, filled, with_rotor_words
-from robomodel.parsers.shared.springs import add_linear_spring, add_spring, read_spring, rest_length
 from robomodel.parsers.urdf.dialects import read_constraint, read_drake, read_loop_joint
 from robomodel.parsers.urdf.joints import (
     UNIVERSAL,
@@ -58,7 +47,18 @@ from robomodel.parsers.urdf.links import (
     changed_link,
     read_link,
 )
-from robomodel.parsers.xml import DRAKE, Document, Element, refuse_xacro, words
+from robomodel.vocabulary.frames import WORLD, XYZ, named_sensors
+from robomodel.vocabulary.inertias import carriers, heavy, physical_inertias
+from robomodel.vocabulary.motors import (
+    add_drake_armature,
+    add_transmission,
+    read_transmission,
+    with_motors,
+)
+from robomodel.vocabulary.rotors import driven_by, filled, with_rotor_words
+from robomodel.vocabulary.schema import MIMIC, add, numbers, text_of
+from robomodel.vocabulary.springs import add_linear_spring, add_spring, read_spring, rest_length
+from robomodel.vocabulary.xml import DRAKE, Document, Element, refuse_xacro, words
 
 _ROBOT_PARTS = words(
     "link joint loop loop_joint constraint coupling spring transmission ros2_control gravity"

@@ -38,8 +38,8 @@ from robomodel.errors import (
     few,
     warn_of_all,
 )
-from robomodel.parsers.checks import look_up
 from robomodel.parsers.urdf.joints import Elements, universal
+from robomodel.vocabulary.checks import look_up
 
 _EXTENDED = ("closed_loop", "type", "name_mot", "joint_name", "joint_type")
 _FUSION = ("closing_joints", "metadata", "robot_name", "assemblies", "links", "joints",

@@ -33,11 +33,11 @@ from robomodel.description.prims import BETWEEN
 from robomodel.description.shapes import shell, solid
 from robomodel.errors import DescriptionError
 from robomodel.files import Allowance
-from robomodel.parsers.schema import Fields
 from robomodel.parsers.usd.schema import MESH, NAME, SCALE, StageReader, applies
 from robomodel.scalars import held
 from robomodel.spatial import minus
 from robomodel.tolerances import WRITTEN
+from robomodel.vocabulary.schema import Fields
 
 DENSITY = 1000.0
 """Default density of colliders [kg/m³]."""

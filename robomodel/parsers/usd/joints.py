@@ -22,8 +22,6 @@ from robomodel.description import (
 )
 from robomodel.description.poses import compose, inverse, relative, scaled, turned, vec
 from robomodel.errors import Source
-from robomodel.parsers.schema import Fields
-from robomodel.parsers.shared.frames import as_limit, is_on_joint
 from robomodel.parsers.usd.bodies import LinkPrim, Placements
 from robomodel.parsers.usd.schema import (
     AXES,
@@ -36,6 +34,8 @@ from robomodel.parsers.usd.schema import (
 )
 from robomodel.spatial import transpose
 from robomodel.tolerances import NO_LIMIT, SAME, WRITTEN
+from robomodel.vocabulary.frames import as_limit, is_on_joint
+from robomodel.vocabulary.schema import Fields
 
 End = tuple[LinkPrim, Pose]
 """A body, or the ground, and the pose of a joint's frame in it."""

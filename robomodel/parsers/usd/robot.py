@@ -36,12 +36,6 @@ from robomodel.description.poses import relative, vec
 from robomodel.description.transmissions import SIMPLE
 from robomodel.errors import DescriptionError, Issue, Source, warn_of_all
 from robomodel.files import MAX_MESH_BYTES
-from robomodel.parsers import xml
-from robomodel.parsers.checks import by_name
-from robomodel.parsers.schema import Names
-from robomodel.parsers.shared.frames import WORLD
-from robomodel.parsers.shared.motors import read_transmission
-from robomodel.parsers.shared.springs import read_spring
 from robomodel.parsers.sources import TEXT
 from robomodel.parsers.urdf.joints import read_coupling, read_joint, read_loop
 from robomodel.parsers.urdf.links import Colours, read_link
@@ -62,6 +56,12 @@ from robomodel.parsers.usd.schema import (
     digest,
 )
 from robomodel.parsers.usd.stages import MAX_PRIMS, MISSING_LAYER, explained, open_stage
+from robomodel.vocabulary import xml
+from robomodel.vocabulary.checks import by_name
+from robomodel.vocabulary.frames import WORLD
+from robomodel.vocabulary.motors import read_transmission
+from robomodel.vocabulary.schema import Names
+from robomodel.vocabulary.springs import read_spring
 
 _UNREAD = ("Physx", "Mjc", "Newton")  # prefixes of types of prims that are warned of
 _IRRELEVANT = ("MjcKeyframe", "MjcSite")

@@ -47,11 +47,6 @@ from robomodel.description.poses import (
 )
 from robomodel.description.shapes import load_mesh
 from robomodel.errors import DescriptionError, Issue, MissingPackageError, warn_of_all
-from robomodel.parsers.schema import Names, add, numbers
-from robomodel.parsers.shared.frames import path_terms
-from robomodel.parsers.shared.inertias import NEARLY_NOTHING, physical_inertias, principal
-from robomodel.parsers.shared.motors import add_transmission
-from robomodel.parsers.shared.springs import add_spring, rest_length
 from robomodel.parsers.urdf.joints import add_coupling, add_joint, add_loop
 from robomodel.parsers.urdf.links import add_link
 from robomodel.parsers.usd.schema import (
@@ -73,8 +68,13 @@ from robomodel.parsers.usd.schema import (
     quaternion,
 )
 from robomodel.parsers.usd.stages import pxr
-from robomodel.parsers.xml import Element
 from robomodel.spatial import matmul, transpose
+from robomodel.vocabulary.frames import path_terms
+from robomodel.vocabulary.inertias import NEARLY_NOTHING, physical_inertias, principal
+from robomodel.vocabulary.motors import add_transmission
+from robomodel.vocabulary.schema import Names, add, numbers
+from robomodel.vocabulary.springs import add_spring, rest_length
+from robomodel.vocabulary.xml import Element
 
 _LOCKED = (1.0, -1.0)  # limits of a locked freedom: low above high
 _TURNING = ("revolute", "continuous")

@@ -22,7 +22,6 @@ from robomodel.arrays import Array
 from robomodel.description import Description, Inertial, rotation_from_rpy
 from robomodel.errors import NOWHERE, Source
 from robomodel.mechanism.graph import WORLD
-from robomodel.parsers.schema import rpy_of
 from robomodel.reports.comparison.match import Match, matrix_of
 from robomodel.reports.document import (
     Bullets,
@@ -36,6 +35,7 @@ from robomodel.reports.document import (
 )
 from robomodel.reports.validation.context import CheckContext, steiner
 from robomodel.tolerances import SAME, WRITTEN
+from robomodel.vocabulary.schema import rpy_of
 
 UNITS = {
     "mass": "kg", "com": "m", "inertia": "kg m²", "origin": "m", "orientation": "rad",

@@ -33,7 +33,6 @@ from robomodel.errors import DescriptionError, few
 from robomodel.loading import load
 from robomodel.mechanism.graph import WORLD, spanning_tree
 from robomodel.model import Model, build
-from robomodel.parsers.shared.inertias import physical_inertias
 from robomodel.reports.comparison.differences import Causes, Comparison, Difference, Value
 from robomodel.reports.comparison.match import (
     Match,
@@ -48,6 +47,7 @@ from robomodel.reports.comparison.match import (
     pose_of,
 )
 from robomodel.tolerances import NOTHING, SAME
+from robomodel.vocabulary.inertias import physical_inertias
 
 LOOP_AXES = ("revolute", "prismatic", "planar", "universal")
 TOLERANCE = 1e-6

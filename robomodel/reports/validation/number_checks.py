@@ -13,7 +13,6 @@ from robomodel.arrays import Array
 from robomodel.description import IDENTITY, Inertial, Limits, Link, Pose, Shape, Vec3
 from robomodel.description.transmissions import SIMPLE, kind_of
 from robomodel.errors import Source
-from robomodel.parsers.schema import rpy_triples
 from robomodel.reports.comparison.differences import MassProperties
 from robomodel.reports.document import Finding, count, note, warning
 from robomodel.reports.validation.context import CheckContext, GearedRotor
@@ -21,6 +20,7 @@ from robomodel.reports.validation.solids import MESHES, Solids
 from robomodel.scalars import value_of
 from robomodel.spatial import apply, plus
 from robomodel.tolerances import SAME, TINY, WRITTEN
+from robomodel.vocabulary.schema import rpy_triples
 
 FAR_APART = 20.0  # m: larger distances between joints are in another unit
 ENDLESS = 1e4  # m: larger limits of a slide stand for none

@@ -18,7 +18,6 @@ from robomodel.description.transmissions import rotor_name
 from robomodel.errors import DescriptionError, DescriptionWarning, Interrupted, Source, few
 from robomodel.loading import load
 from robomodel.model import Model, build
-from robomodel.parsers.checks import check_plausible
 from robomodel.reach.curves import Curve
 from robomodel.reports.comparison.differences import UNITS, Difference, shown
 from robomodel.reports.comparison.match import RobotAtZero
@@ -44,6 +43,7 @@ from robomodel.reports.validation import twin_checks as twins
 from robomodel.reports.validation.context import CheckContext
 from robomodel.reports.validation.linkage import LinkageStudy
 from robomodel.tolerances import CLOSED
+from robomodel.vocabulary.checks import check_plausible
 
 CHECKS: tuple[Callable[[CheckContext], Iterator[Finding]], ...] = (
     mechanics.check_redundancy,

@@ -20,9 +20,9 @@ from robomodel.description import (
 )
 from robomodel.description.transmissions import SIMPLE, kind_of
 from robomodel.errors import DescriptionError, did_you_mean, warn_at
-from robomodel.parsers.schema import MOTOR, ROTOR, Names, add, add_text, number, read, write
-from robomodel.parsers.shared.frames import read_value
-from robomodel.parsers.xml import DRAKE, Document, Element
+from robomodel.vocabulary.frames import read_value
+from robomodel.vocabulary.schema import MOTOR, ROTOR, Names, add, add_text, number, read, write
+from robomodel.vocabulary.xml import DRAKE, Document, Element
 
 _REDUCTIONS = ("mechanicalReduction", "mechanical_reduction")
 SIMPLE_TYPE = f"transmission_interface/{SIMPLE}"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from xml.parsers import expat
 
 from robomodel.errors import DescriptionError, Source
-from robomodel.parsers import xml
+from robomodel.vocabulary import xml
 
 _NAME = re.compile(rb"<[^\s/>]+")
 _ATTRIBUTE = re.compile(rb"\s+([^\s=/>]+)\s*=\s*(\"[^\"]*\"|'[^']*')")

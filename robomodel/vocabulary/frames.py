@@ -21,9 +21,9 @@ from robomodel.description import (
 )
 from robomodel.description.poses import ORIGIN, align, branches, off_axis, rotation_of_quaternion
 from robomodel.errors import DescriptionError, did_you_mean
-from robomodel.parsers.schema import add, number, numbers, rpy_of
-from robomodel.parsers.xml import Document, Element, attribute_names, shown
 from robomodel.spatial import matmul, transpose
+from robomodel.vocabulary.schema import add, number, numbers, rpy_of
+from robomodel.vocabulary.xml import Document, Element, attribute_names, shown
 
 ENDS = ("predecessor", "successor")
 NAME_TYPE = frozenset(("name", "type"))

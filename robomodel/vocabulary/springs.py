@@ -25,7 +25,15 @@ from robomodel.description import (
 )
 from robomodel.description.poses import distance
 from robomodel.errors import DescriptionError
-from robomodel.parsers.schema import (
+from robomodel.vocabulary.frames import (
+    ENDS,
+    add_ends,
+    add_terms,
+    read_ends,
+    read_parts,
+    read_term,
+)
+from robomodel.vocabulary.schema import (
     DYNAMICS,
     SPRING,
     Attribute,
@@ -37,15 +45,7 @@ from robomodel.parsers.schema import (
     read,
     write,
 )
-from robomodel.parsers.shared.frames import (
-    ENDS,
-    add_ends,
-    add_terms,
-    read_ends,
-    read_parts,
-    read_term,
-)
-from robomodel.parsers.xml import CUSTOM, DRAKE, Document, Element, shown
+from robomodel.vocabulary.xml import CUSTOM, DRAKE, Document, Element, shown
 
 _SPRING_PARTS = frozenset(ENDS)
 

@@ -40,10 +40,10 @@ from robomodel.description.transmissions import (
     rotor_name,
 )
 from robomodel.errors import DescriptionError, Source, did_you_mean, warn_at
-from robomodel.parsers.checks import beside, look_up
-from robomodel.parsers.shared.motors import rotor_fault
 from robomodel.spatial import apply, inner, matmul, transpose
 from robomodel.tolerances import ROUNDING, SAME
+from robomodel.vocabulary.checks import beside, look_up
+from robomodel.vocabulary.motors import rotor_fault
 
 
 def matching(pattern: str, names: Iterable[str]) -> dict[str, list[str]]:
@@ -115,7 +115,7 @@ def driven_by(pattern: str, joints: Mapping[str, Joint]) -> dict[str, list[str]]
 def with_rotors(description: Description, *, strict: bool = False) -> Description:
     """The description with its rotors replaced by links, joints and couplings.
 
-    Names must be valid: :func:`robomodel.parsers.checks.check_structure` checks them.
+    Names must be valid: :func:`robomodel.vocabulary.checks.check_structure` checks them.
     """
     if not any(joint.rotor for joint in description.joints) and not any(
         actuator.rotor for each in description.transmissions for actuator in each.actuators

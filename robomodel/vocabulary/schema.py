@@ -22,7 +22,7 @@ from typing import Any, TypeAlias
 from lxml import etree
 
 from robomodel.description import IDENTITY, MAX_TOLERANCE, Rows3, Vec3, rotation_from_rpy
-from robomodel.parsers.xml import Document, Element
+from robomodel.vocabulary.xml import Document, Element
 
 LARGEST = 1e308
 """Written in place of infinity, for readers of URDF that require a finite number."""

@@ -1,1 +1,0 @@
-"""Elements that URDF and SDF share: those of Drake, of ros_control, and of this package."""
