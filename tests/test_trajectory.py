@@ -20,6 +20,7 @@ from trajectory_graphs import (
 )
 
 import robomodel as rm
+from benchmarks import trajectories as paper
 from robomodel.estimation import elimination
 from robomodel.estimation.elimination import UndeterminedError
 from robomodel.estimation.factors import (
@@ -487,6 +488,22 @@ def test_nonlinear_problems() -> None:
     assert found.converged
     assert found["x"] == pytest.approx(np.array([[0.6, 0.8]]), abs=1e-6)
     assert found.violation < 1e-12
+
+
+@pytest.mark.slow
+def test_from_rest_past_dead_points() -> None:
+    """Two seconds of the paper's four-bar in independent coordinates, started at rest."""
+    mechanism, count, step = paper.four_bar(angle=True), 101, 0.02
+    q, zero = paper.start(mechanism), np.zeros(5)
+    graph = planar.forward_independent(mechanism, ["theta"], count, step, q=q, v=zero)
+    rest = {"q": q, "v": zero, "a": zero, "z": q[4:], "zd": zero[4:], "zdd": zero[4:]}
+    start = {name: np.tile(x, (count, 1)) for name, x in rest.items()}
+    found = solve(graph, start)
+    assert found.converged
+    assert found.cost < 1e-12
+    assert found.violation < 1e-10
+    begun = fixed_lag(graph, rest, 3).newest["q"]
+    assert found["q"] == pytest.approx(begun, abs=1e-6)
 
 
 def test_fixed_lag_of_a_linear_graph_is_exact() -> None:

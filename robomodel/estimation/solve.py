@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -24,6 +25,7 @@ LinearSolver: TypeAlias = Literal["qr", "augmented"]
 
 DAMPING, MOST_DAMPING = 1e-6, 1e12  # first damping after undamped steps fail, and the largest
 FASTER, SLOWER = 0.1, 10.0  # factors of the damping after a good and a bad step
+WINDOW = 2  # times of a fixed lag that begins where a start far off does not converge
 NOISE = 1e-14  # predicted improvements below this fraction of the merit are rounding errors
 SHORTEST = 2.0**-12  # smallest fraction of a step in the line search
 ARMIJO = 1e-4  # least improvement in the line search, as a fraction of the predicted one
@@ -107,19 +109,42 @@ def solve(
     section 18.3), because near curved conditions even the best step may raise the penalty function
     (Maratos effect); then it is halved. If no fraction improves, or if the factors do not
     determine the step, it is damped. If this ends without convergence, up to ``max_iterations``
-    Gauss-Newton steps from the same start follow.
+    Gauss-Newton steps from the same start follow; and if these do not converge, the iteration from
+    what :func:`fixed_lag` finds time by time from the start's first row: motions of linkages that
+    turn are then not sought across dead points.
     """
     if method not in ("levenberg-marquardt", "gauss-newton"):
         raise ValueError(f"method '{method}' is not known")
     values = graph.checked(start)
     linear_step = step_of(linear_solver)
     result, _ = minimize(graph, values, method, linear_step, tolerance, max_iterations)
+    if method == "levenberg-marquardt" and not result.converged and graph.count > WINDOW:
+        result = _begun_in_time(graph, values, linear_step, tolerance, max_iterations) or result
     if not result.converged:
         warn_unconverged(
             "the least-squares solution", result.iterations, result.violation,
-            "begin nearer to the solution, for example with fixed_lag, or raise max_iterations",
+            "begin nearer to the solution, or raise max_iterations",
         )  # fmt: skip
     return result
+
+
+def _begun_in_time(
+    graph: Graph,
+    values: dict[str, Array],
+    linear_step: Callable[[Linear, Array | None], Array],
+    tolerance: float,
+    max_iterations: int,
+) -> Solution | None:
+    """The solution from the newest values of a fixed lag; None if that finds none."""
+    with warnings.catch_warnings(), suppress(UndeterminedError):
+        warnings.simplefilter("ignore", RuntimeWarning)
+        begun = fixed_lag(graph, {name: x[0] for name, x in values.items()}, WINDOW)
+        result, _ = minimize(
+            graph, begun.newest, "levenberg-marquardt", linear_step, tolerance, max_iterations
+        )
+        if result.converged:
+            return result
+    return None
 
 
 def minimize(
