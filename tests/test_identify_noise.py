@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -127,6 +129,48 @@ def test_frictions_form_is_said_and_chosen() -> None:
         rm.identify(model, columns, friction="all")
     with pytest.raises(rm.errors.UnknownNameError, match="asymmetric: no joint"):
         rm.identify(model, columns, asymmetric="hop")
+
+
+def test_what_was_found_stays_in_the_file(tmp_path: Path) -> None:
+    """Laws and delays, written, read, and used for a log that the fit has not seen."""
+    model, columns, _ = table(0, 0.4)
+    late = {**columns, "tau.knee": np.roll(columns["tau.knee"], 3)}
+    fit = rm.identify(model, late, friction="auto", delays="knee")
+    file = tmp_path / "fit.urdf"
+    rm.write_urdf(fit.model, file)
+    again = rm.load(file)
+    joints = {joint.name: joint for joint in again.description.joints}
+    assert joints["knee"].delay == pytest.approx(0.03, abs=0.003)
+    found = {x.kind: x.value for x in fit.sensors if x.name == "hip"}
+    hip = joints["hip"]
+    assert hip.bias == pytest.approx(found["bias"])
+    assert hip.damping_reverse == pytest.approx(hip.damping - 2.0 * found["damping difference"])
+    assert hip.static_friction == pytest.approx(hip.friction + found["static friction"])
+    unseen = table(1, 0.4)[1]
+    unseen["tau.knee"] = np.roll(unseen["tau.knee"], 3)
+    log = rm.identification.read_log(again, unseen)
+    prediction = rm.identification.predicted(again, log)
+    assert not prediction.fitted
+    assert np.all(prediction.residual < 1.5 * fit.residual)
+    (note,) = prediction.notes  # at the ends, where delays may need more
+    assert "windows, which lack a sample: 'knee (9)'" in note
+    assert prediction.suspicions == ()
+    w = np.array([-2.0, -0.1, 0.1, 2.0])
+    law = {joint.name: joint for joint in again.joints}["hip"]
+    total = law.damping * w + law.friction * np.sign(w) + law.law.force(w)
+    peak = found["static friction"] * np.exp(-((w / found["Stribeck velocity"]) ** 2))
+    mean = law.damping - found["damping difference"]
+    expected = mean * w + found["damping difference"] * np.abs(w) + found["bias"]
+    assert total == pytest.approx(expected + (law.friction + peak) * np.sign(w))
+    with pytest.warns(RuntimeWarning, match=r"law says beside them .* is left out: 'hip'"):
+        rm.simulate(again, [0.1, 0.1], duration=0.01, step=1e-3)
+    with pytest.raises(rm.DescriptionError, match=r"cannot say: .*static_friction.* of the joint"):
+        rm.write_mjcf(again, tmp_path / "fit.xml")
+    heavier = rm.with_parameters(again, {"hip.friction": law.friction + 1.0})
+    assert {j.name: j for j in heavier.joints}["hip"].law.excess == pytest.approx(law.law.excess)
+    text = file.read_text().replace('type="continuous"', 'type="spherical"')
+    with pytest.raises(rm.DescriptionError, match=r"no single velocity for .*static_friction"):
+        rm.load(text)
 
 
 @pytest.mark.slow

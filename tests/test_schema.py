@@ -8,7 +8,7 @@ from documentation_pages import PAGES
 import robomodel as rm
 from robomodel import description
 from robomodel.parsers import read
-from robomodel.vocabulary.schema import DECLARATIONS, Attribute
+from robomodel.vocabulary.schema import DECLARATIONS, FRICTION_LAW, Attribute
 
 WRITERS = {"urdf": rm.write_urdf, "sdf": rm.write_sdf, "mjcf": rm.write_mjcf}
 NEEDS = {  # numbers without which another one says nothing
@@ -26,6 +26,9 @@ NEEDS = {  # numbers without which another one says nothing
 LOST = {  # MuJoCo's contacts have no restitution, SDF no rods, both no tolerance of loops
     ("surface", "restitution", "mjcf"), ("dynamics", "spring_deadband", "mjcf"),
     ("loop", "length", "sdf"),
+    *(
+        ("dynamics", each.name, form) for each in FRICTION_LAW for form in ("sdf", "mjcf")
+    ),
     ("loop", "tolerance", "sdf"), ("loop", "tolerance", "mjcf"),
 }  # fmt: skip
 TEXT = """<robot name="r">

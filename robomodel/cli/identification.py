@@ -17,7 +17,7 @@ from robomodel.cli.common import HasPage, UserError, blaming, named_number, opti
 from robomodel.cli.files import WRITERS, form_of
 from robomodel.cli.robot import Robot
 from robomodel.dynamics.kinematics.frames import FrameLike
-from robomodel.errors import check_names, did_you_mean
+from robomodel.errors import DescriptionWarning, check_names, did_you_mean, few, warn
 from robomodel.identification import (
     BaseParameters,
     Identified,
@@ -74,8 +74,9 @@ def identify(
 
     Bodies stay physically consistent. docs/identification.md explains it.
 
-    Keys of the JSON document: robot, file, output, samples, coordinates (of each name, residual,
-    before, forces and validation: root mean squares; effective: independent samples that tell as
+    Keys of the JSON document: robot, file, output, lost (with -o: what the format cannot say),
+    samples, coordinates (of each name, residual, before, forces and validation: root mean squares;
+    effective: independent samples that tell as
     much), groups (combinations that forces can tell: of each name, value, deviation, unit,
     information_gain, coefficients by parameter, and pivot, its first parameter), parameters (of
     each name, before, value, deviation and information_gain), changes (combinations by the forces
@@ -174,10 +175,12 @@ def _identified(
     report = document(fit, model, path.name, log.unused)
     if output is not None and form is not None:
         with blaming(str(output)):
-            WRITERS[form](fit.model, output)
+            lost = WRITERS[form](fit.model, output, drop=True)
+        if lost:
+            warn(DescriptionWarning(f"{output} is without {few(lost)}: URDF has words for all"))
         report = replace(
             report,
-            data={**report.data, "output": str(output)},
+            data={**report.data, "output": str(output), "lost": lost},
             sections=[Section("", [f"{output} written"]), *report.sections],
         )
     return HasPage(document=report, status=1 if fit.suspicions else 0)

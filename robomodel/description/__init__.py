@@ -232,6 +232,10 @@ class Joint:
     ``reference`` (joints of one degree of freedom, and spherical ones, whose reference is zero);
     within half its ``deadband``, the width of its play, it does nothing.
     ``motor`` drives the joint, at the shaft of its rotor where it has one.
+    ``damping_reverse`` and ``friction_reverse`` are those at negative velocity (None: the same);
+    ``static_friction`` is the friction at rest (None: ``friction``), from which it falls with
+    velocity v as exp(-(v/``stribeck_velocity``)²); ``bias`` a constant force that resists as
+    friction at positive velocity does; ``delay`` [s] that of measured forces behind the motion.
     ``armature`` [kg m² or kg] is an inertia about (along) each of its freedoms that resists the
     joint's own motion only, as in simulators; it approximates a geared rotor. ``rotor`` is used by
     readers only: :func:`robomodel.parsers.read` replaces it by a link and a coupling.
@@ -257,6 +261,12 @@ class Joint:
     reference: float = 0.0
     motor: Motor | None = None
     deadband: float = 0.0
+    damping_reverse: float | None = None
+    friction_reverse: float | None = None
+    static_friction: float | None = None
+    stribeck_velocity: float = 0.0
+    bias: float = 0.0
+    delay: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robomodel.arrays import Array
+from robomodel.description import Joint as JointElement
 from robomodel.dynamics.physical import ParameterPrior
 from robomodel.errors import as_real, few, warn
 from robomodel.identification.base import base_parameters
@@ -31,8 +32,9 @@ from robomodel.identification.checks import (
 )
 from robomodel.identification.fit import Data, Trial, Trials, assumptions, chosen, fitted, rms
 from robomodel.identification.logs import Log, read_log
-from robomodel.identification.sensors import Motion, Sensors, sensors, with_friction
+from robomodel.identification.sensors import FRICTION, Motion, Sensors, sensors, with_friction
 from robomodel.model.model import Model
+from robomodel.model.numbers import law_of
 from robomodel.model.parameters import (
     OF_JOINTS,
     parameters,
@@ -461,7 +463,7 @@ def _identified(model: Model, readings: Sensors, options: _Options) -> tuple[Ide
         )
     )
     result = Identified(
-        model=with_parameters(changed, fit.values),
+        model=with_laws(with_parameters(changed, fit.values), readings, fit.unknowns),
         names=filed.names,
         values=fit.values,
         covariance=fit.covariance,
@@ -642,6 +644,61 @@ class _Left:
             coulomb.append(float(sign @ resisting[:, i]) / max(float(sign @ sign), TINY))
             columns[i] = shapes
         return friction_forms(names, self.trials(columns), speeds, coulomb)
+
+
+def with_laws(model: Model, readings: Sensors, x: Array) -> Model:
+    """The model with the laws of friction and the delays that were found, at unknowns x.
+
+    Damping and friction are the means of both directions, so the difference of damping is added to
+    the one and taken from the other. Where a joint has less itself, as its rotor has the rest, the
+    file cannot say it, and a warning does.
+    """
+    kinds = (*FRICTION, "delay")
+    found: dict[str, dict[str, float]] = {}
+    for kind in kinds:
+        for unknown, e in readings.of(kind, x):
+            found.setdefault(unknown.name, {})[kind] = unknown.value(e)
+    if not found:
+        return model
+    lost = list[str]()
+    joints = tuple(
+        _with_law(joint, found[joint.name], lost) if joint.name in found else joint
+        for joint in model.description.joints
+    )
+    if lost:
+        warn(RuntimeWarning(
+            "damping differs by direction by more than the joint's own, as the rest is of rotors; "
+            f"a file has only what the joint has: {few(lost)}"
+        ))  # fmt: skip
+    described = {joint.name: joint for joint in joints}
+    records = tuple(
+        replace(each, damping=described[each.name].damping, delay=described[each.name].delay,
+                law=law_of(described[each.name])) if each.name in found else each
+        for each in model.joints
+    )  # fmt: skip
+    description = replace(model.description, joints=joints)
+    return replace(model, description=description, joints=records)
+
+
+def _with_law(joint: JointElement, found: Mapping[str, float], lost: list[str]) -> JointElement:
+    """A joint of a file with its delay and law of friction; ``lost``: joints that lack damping."""
+    if "delay" in found:
+        joint = replace(joint, delay=found["delay"])
+    if not any(kind in found for kind in FRICTION):
+        return joint
+    half, static = found.get("damping difference", 0.0), found.get("static friction")
+    if abs(half) > joint.damping:
+        lost.append(joint.name)
+        half = math.copysign(joint.damping, half)
+    return replace(
+        joint,
+        bias=found.get("bias", 0.0),
+        damping_reverse=joint.damping - half if half else None,
+        damping=joint.damping + half,
+        friction_reverse=None,
+        static_friction=None if static is None else max(joint.friction + static, 0.0),
+        stribeck_velocity=found.get("Stribeck velocity", 0.0),
+    )
 
 
 def _folds(folds: int, count: int) -> list[Array]:

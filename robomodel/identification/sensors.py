@@ -173,7 +173,7 @@ class Sensors:
 
     def motion(self, x: Array) -> Motion:
         """The motion at unknowns x, of which zeros of encoders and ratios change it."""
-        return self._moved(x) if any(e for kind in MOVING for _, e in self._of(kind, x)) else (
+        return self._moved(x) if any(e for kind in MOVING for _, e in self.of(kind, x)) else (
             self._nominal
         )  # fmt: skip
 
@@ -182,15 +182,19 @@ class Sensors:
         return self._moved(np.zeros(len(self.unknowns)))
 
     def _moved(self, x: Array) -> Motion:
-        factors = {u.name: math.exp(e) for u, e in self._of("ratio", x)}
+        factors = {u.name: math.exp(e) for u, e in self.of("ratio", x)}
         model = with_ratios(self.model, factors) if any(v != 1.0 for v in factors.values()) else (
             self.model
         )  # fmt: skip
         backend: Backend = "compiled" if model is self.model else "numpy"
-        q, v, a = self._state(model, {u.name: e for u, e in self._of("offset", x)})
+        q, v, a = self._state(model, {u.name: e for u, e in self.of("offset", x)})
         batch = self.batch
         q, v = np.broadcast_to(q, (*batch, model.nq)), np.broadcast_to(v, (*batch, model.nv))
         known: Array = np.zeros((*batch, model.nv))
+        for name in self._filed:
+            joint, rates = model.joints[_joint(model, name)[0]], model.joint_velocities(q, v)
+            rows = model.constraint_jacobian(q)[..., _joint(model, name)[2][0], :]
+            known = known - joint.law.force(rates[name])[..., None] * rows
         if model.springs or any(joint.stiffness for joint in model.joints):
             losses = [name for name in parameters(model).names if name.endswith(".damping")]
             sprung = with_parameters(model, dict.fromkeys(losses, 0.0))
@@ -210,6 +214,18 @@ class Sensors:
         return Motion(model, q, v, rows.reshape(-1, *rows.shape[-2:]), known)
 
     @cached_property
+    def _filed(self) -> list[str]:
+        """Joints whose laws of friction are the file's, and are not identified anew."""
+        anew = {unknown.name for unknown in self.unknowns if unknown.kind in FRICTION}
+        return [joint.name for joint in self.model.joints if joint.law and joint.name not in anew]
+
+    def _late(self, x: Array) -> dict[str, float]:
+        """The delay of each coordinate that has one: the file's, or the one identified anew."""
+        names = set(self.model.dof_names)
+        result = {j.name: j.delay for j in self.model.joints if j.delay and j.name in names}
+        return result | {u.name: u.value(e) for u, e in self.of("delay", x)}
+
+    @cached_property
     def batch(self) -> tuple[int, ...]:
         """The shape of all samples."""
         wrenches = (np.shape(each)[:-1] for each in self.wrenches.values())
@@ -217,14 +233,14 @@ class Sensors:
 
     def forces(self, motion: Motion, x: Array) -> Array:
         """Forces (n, nv) that the parameters explain, nan if not measured, at unknowns x."""
-        factors = {u.name: math.exp(e) for u, e in self._of("constant", x)}
+        factors = {u.name: math.exp(e) for u, e in self.of("constant", x)}
         drive = np.broadcast_to(
             self._forces(motion.model, motion.q, factors), (*self.batch, motion.model.nv)
         )
         known = motion.known - self._friction(motion, x)
         if self.windows is None:
             return (self._in_time(drive, x) + known).reshape(-1, motion.model.nv)
-        late = {u.name: u.value(e) for u, e in self._of("delay", x)}
+        late = self._late(x)
         motions = (y.reshape(-1, *y.shape[-2:]) for y in (drive, known))
         return np.concatenate([
             self._windowed(self.windows, each, other, late)
@@ -236,7 +252,7 @@ class Sensors:
         forces = self.forces(motion, x)
         drive = np.broadcast_to(
             self._forces(motion.model, motion.q, {u.name: math.exp(e)
-                                                  for u, e in self._of("constant", x)}),
+                                                  for u, e in self.of("constant", x)}),
             (*self.batch, motion.model.nv),
         ).reshape(-1, self.batch[-1], motion.model.nv)  # fmt: skip
         if self.windows is not None:
@@ -273,17 +289,16 @@ class Sensors:
 
     def _in_time(self, force: Array, x: Array) -> Array:
         """Forces (T, nv) at the times of the motion, with their delays removed."""
-        delays = self._of("delay", x)
-        if not delays:
+        delays = self._late(x)
+        if not delays or self.interval is None or force.ndim != 2:
             return force
-        assert self.interval is not None
         times = self.interval * np.arange(len(force))
         outside = (times < LATEST) | (times > times[-1] - LATEST)
         result = force.copy()
-        for unknown, e in delays:
-            i = self.model.dof_names.index(unknown.name)
+        for name, delay in delays.items():
+            i = self.model.dof_names.index(name)
             there = ~np.isnan(force[:, i])
-            late = min(max(unknown.value(e), -LATEST), LATEST)
+            late = min(max(delay, -LATEST), LATEST)
             moved = np.interp(times + late, times[there], force[there, i])
             result[:, i] = np.where(there & ~outside, moved, np.nan)
         return result
@@ -298,7 +313,7 @@ class Sensors:
         """
         laws: dict[str, dict[str, float]] = {}
         for kind in FRICTION:
-            for unknown, e in self._of(kind, x):
+            for unknown, e in self.of(kind, x):
                 laws.setdefault(unknown.name, {})[kind] = unknown.value(e)
         result: Array | float = 0.0
         for name, law in laws.items():
@@ -342,7 +357,8 @@ class Sensors:
         """Names of the unknowns of a kind."""
         return [unknown.name for unknown in self.unknowns if unknown.kind == kind]
 
-    def _of(self, kind: str, x: Array) -> list[tuple[CalibrationParameter, float]]:
+    def of(self, kind: str, x: Array) -> list[tuple[CalibrationParameter, float]]:
+        """The unknowns of a kind, with their deviations at x."""
         pairs = zip(self.unknowns, x.tolist(), strict=True)
         return [(unknown, e) for unknown, e in pairs if unknown.kind == kind]
 

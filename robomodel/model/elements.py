@@ -57,6 +57,36 @@ def units_of(slides: bool) -> Units:
 
 
 @dataclass(frozen=True, slots=True)
+class FrictionLaw:
+    """A joint's friction beside d w + f sign(w), with its damping d and dry friction f.
+
+    Attributes:
+        damping: Damping at negative velocity less that at positive [N m s/rad or N s/m].
+        friction: Dry friction at negative velocity less that at positive [N m or N].
+        excess: Static less dry friction [N m or N].
+        velocity: Stribeck velocity [rad/s or m/s].
+        bias: A constant force that resists as friction at positive velocity does [N m or N].
+    """
+
+    damping: float = 0.0
+    friction: float = 0.0
+    excess: float = 0.0
+    velocity: float = 0.0
+    bias: float = 0.0
+
+    def __bool__(self) -> bool:
+        return self != FrictionLaw()
+
+    def force(self, rate: Array) -> Array:
+        """The resisting forces (...) at velocities w (...), zero excess at rest."""
+        back = np.minimum(rate, 0.0)
+        result = self.bias + self.damping * back + self.friction * np.sign(back)
+        if self.excess and self.velocity:
+            result = result + self.excess * np.sign(rate) * np.exp(-((rate / self.velocity) ** 2))
+        return np.asarray(result)
+
+
+@dataclass(frozen=True, slots=True)
 class Joint:
     """A joint of the spanning tree; ``independent``: its velocities are coordinates of v.
 
@@ -65,7 +95,8 @@ class Joint:
     without force within half the ``deadband``) act on the joint's positions and velocities: see
     :func:`robomodel.passive_force`.
     ``armature`` [kg m² or kg] is an inertia that resists each of the joint's velocities, and
-    nothing else.
+    nothing else. ``law``: what its friction has beside ``damping`` and ``friction``; ``delay``
+    [s]: of measured forces behind the motion.
     """
 
     name: str
@@ -87,6 +118,8 @@ class Joint:
     stiffness: float = 0.0
     reference: float = 0.0
     deadband: float = 0.0
+    law: FrictionLaw = FrictionLaw()
+    delay: float = 0.0
 
     @property
     def units(self) -> Units:

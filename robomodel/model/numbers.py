@@ -43,7 +43,16 @@ from robomodel.mechanism.tree_constraints import (
     unit,
 )
 from robomodel.model.actuators import with_couplings
-from robomodel.model.elements import Body, Cluster, Coupling, Frame, Joint, Node, Structure
+from robomodel.model.elements import (
+    Body,
+    Cluster,
+    Coupling,
+    Frame,
+    FrictionLaw,
+    Joint,
+    Node,
+    Structure,
+)
 from robomodel.model.options import labels
 from robomodel.scalars import Scalar, as_number, held, is_number, is_zero
 from robomodel.spatial import (
@@ -244,6 +253,8 @@ class Numbers:
             stiffness=as_number(joint.stiffness),
             reference=as_number(joint.reference),
             deadband=as_number(joint.deadband),
+            law=law_of(joint),
+            delay=as_number(joint.delay),
         )
 
     @property
@@ -255,6 +266,21 @@ class Numbers:
             pose = Transform(factor(place.pose.rotation), place.pose.xyz)
             frames.append(Frame(link.name, place.body, pose))
         return tuple(frames)
+
+
+def law_of(joint: JointElement) -> FrictionLaw:
+    """A joint's friction beside its damping and dry friction."""
+
+    def more(value: float | None, usual: float) -> float:
+        return 0.0 if value is None else as_number(value) - as_number(usual)
+
+    return FrictionLaw(
+        more(joint.damping_reverse, joint.damping),
+        more(joint.friction_reverse, joint.friction),
+        more(joint.static_friction, joint.friction),
+        as_number(joint.stribeck_velocity),
+        as_number(joint.bias),
+    )
 
 
 def with_numbers(

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robomodel.arrays import Array
-from robomodel.description import Inertial, Pose
+from robomodel.description import Inertial, Joint, Pose
 from robomodel.description import inertias as masses
 from robomodel.description.poses import inverse
 from robomodel.errors import (
@@ -295,7 +295,7 @@ def parameterized(model: Model, values: Mapping[str, Scalar]) -> Model:
         description, offsets = described(model, of_geometry)
     joints = tuple(
         replace(
-            joint,
+            _with_law_beside(joint, values),
             armature=held(values.get(f"{joint.name}.armature", joint.armature)),
             damping=held(values.get(f"{joint.name}.damping", joint.damping)),
             friction=held(values.get(f"{joint.name}.friction", joint.friction)),
@@ -305,6 +305,23 @@ def parameterized(model: Model, values: Mapping[str, Scalar]) -> Model:
     result = with_numbers(model, replace(description, joints=joints), offsets, given)
     constant = all(map(is_number, values.values()))
     return result if constant else replace(result, _nominal=model)
+
+
+def _with_law_beside(joint: Joint, values: Mapping[str, Scalar]) -> Joint:
+    """A joint whose friction at rest and in reverse differs from its other one as before."""
+
+    def moved(kept: float | None, of: str, usual: float) -> float | None:
+        new = values.get(f"{joint.name}.{of}")
+        if kept is None or new is None or not is_number(new):
+            return kept
+        return kept + float(new) - usual
+
+    return replace(
+        joint,
+        damping_reverse=moved(joint.damping_reverse, "damping", joint.damping),
+        friction_reverse=moved(joint.friction_reverse, "friction", joint.friction),
+        static_friction=moved(joint.static_friction, "friction", joint.friction),
+    )
 
 
 @cached_on_model

@@ -427,7 +427,23 @@ DYNAMICS = Declaration(
                   "has no force", word="spring_deadband", bound="≥ 0"),
     ),
 )  # fmt: skip
-"""``<dynamics>`` of a joint, and of a loop that leaves one coordinate."""
+"""``<dynamics>`` of a loop that leaves one coordinate; its words are those of joints, too."""
+
+FRICTION_LAW = (
+    Attribute("damping_reverse", _DAMPING, "damping at negative velocity", bound="≥ 0",
+              default=None, default_text="the same"),
+    Attribute("friction_reverse", _FORCE, "dry friction at negative velocity", bound="≥ 0",
+              default=None, default_text="the same"),
+    Attribute("static_friction", _FORCE, "friction at rest, from which it falls to `friction` as "
+              "exp(−(v/`stribeck_velocity`)²)", bound="≥ 0", default=None,
+              default_text="`friction`"),
+    Attribute("stribeck_velocity", "rad/s or m/s", "width of this fall", bound="≥ 0"),
+    Attribute("bias", _FORCE, "constant force, which resists as friction at positive velocity "
+              "does"),
+    Attribute("delay", "s", "delay of measured forces behind the motion"),
+)  # fmt: skip
+JOINT_DYNAMICS = Declaration("dynamics", (*DYNAMICS.attributes, *FRICTION_LAW))
+"""``<dynamics>`` of a joint; `identify` finds the words that only joints have, and uses them."""
 
 PITCH = _of_one(
     "pitch", "m/rad", "lead of a [screw joint](#joint-types)", default_text="", always=True
@@ -531,8 +547,8 @@ SURFACE = Declaration(
 DECLARATIONS = {
     each.tag: each
     for each in (
-        MASS, LIMIT, DYNAMICS, PITCH, INITIAL, ARMATURE, LOOP, SPRING, ROTOR, MOTOR, MIMIC, RATIO,
-        OFFSET, SURFACE,
+        MASS, LIMIT, JOINT_DYNAMICS, PITCH, INITIAL, ARMATURE, LOOP, SPRING, ROTOR, MOTOR, MIMIC,
+        RATIO, OFFSET, SURFACE,
     )
 }  # fmt: skip
 """The declarations by tag, from which the tables of the documentation are made."""

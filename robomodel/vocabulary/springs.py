@@ -35,6 +35,7 @@ from robomodel.vocabulary.frames import (
 )
 from robomodel.vocabulary.schema import (
     DYNAMICS,
+    FRICTION_LAW,
     SPRING,
     Attribute,
     Declaration,
@@ -63,7 +64,21 @@ def loop_dynamics(document: Document, element: Element | None, kind: str) -> Fie
 
 def has_dynamics(record: Joint | Loop) -> bool:
     """True if damping, friction or a spring acts on a joint or a loop."""
-    return bool(record.damping or record.friction or record.stiffness)
+    law = friction_law(record) if isinstance(record, Joint) else ""
+    return bool(record.damping or record.friction or record.stiffness or law)
+
+
+def friction_law(record: Joint | Fields) -> str:
+    """The words that a joint's ``<dynamics>`` has beside damping, friction and its spring."""
+    named = {each.field: each for each in FRICTION_LAW}
+    values = record if isinstance(record, dict) else {n: getattr(record, n) for n in named}
+    return ", ".join(n for n, each in named.items() if values.get(n, each.default) != each.default)
+
+
+def lost_law(joint: Joint) -> list[str]:
+    """What a format has no words for, of a joint's friction."""
+    words = friction_law(joint)
+    return [f"{words} of the joint '{joint.name}'"] if words else []
 
 
 def read_spring(document: Document, element: Element) -> Spring | JointSpring:

@@ -82,7 +82,7 @@ from robomodel.vocabulary.schema import (
     numbers,
     write_mjcf,
 )
-from robomodel.vocabulary.springs import rest_length
+from robomodel.vocabulary.springs import lost_law, rest_length
 
 
 def with_sliders(description: Description) -> Description:
@@ -639,6 +639,7 @@ class _BodyWriter:
                     element.set("ref", number(piece.ref))
                 if piece.leads:
                     write_mjcf(element, DYNAMICS, joint)
+                    self.draft.lost += lost_law(joint)
                     if joint.deadband and joint.stiffness:
                         self.draft.lost.append(f"the play of the joint '{joint.name}'")
                     write_mjcf(element, ARMATURE, joint)

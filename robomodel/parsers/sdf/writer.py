@@ -86,6 +86,7 @@ from robomodel.vocabulary.springs import (
     add_linear_spring,
     add_spring,
     has_dynamics,
+    lost_law,
     rest_length,
 )
 from robomodel.vocabulary.xml import CUSTOM, DRAKE
@@ -691,4 +692,5 @@ class _Writer:
         if any(map(math.isfinite, astuple(limits))):
             write_contents(etree.SubElement(element, "limit"), LIMIT, limits)
         dynamics(element, joint, joint.reference - shift)
+        self.draft.lost += lost_law(joint)
         self.ties.mimic(element, joint)

@@ -54,6 +54,7 @@ from robomodel.vocabulary.schema import (
     ARMATURE,
     DYNAMICS,
     INITIAL,
+    JOINT_DYNAMICS,
     LARGEST,
     LIMIT,
     LOOP,
@@ -68,7 +69,7 @@ from robomodel.vocabulary.schema import (
     read,
     write,
 )
-from robomodel.vocabulary.springs import has_dynamics, loop_dynamics
+from robomodel.vocabulary.springs import friction_law, has_dynamics, loop_dynamics
 from robomodel.vocabulary.xml import Document, Element, shown, spelled, words
 
 _AXES: dict[str, Vec3] = {"X": (1.0, 0.0, 0.0), "Y": (0.0, 1.0, 0.0), "Z": (0.0, 0.0, 1.0)}
@@ -319,7 +320,12 @@ def _mimic(document: Document, element: Element, kind: str) -> Fields:
 
 def _dynamics(document: Document, element: Element, kind: str) -> Fields:
     """Read ``<dynamics>``; raises for a spring, except on one degree of freedom or a ball joint."""
-    values = read(document, element, DYNAMICS)
+    values = read(document, element, JOINT_DYNAMICS)
+    if friction_law(values) and kind not in ONE_DOF:
+        raise document.error(
+            element,
+            f"a {kind} joint has no single velocity for {friction_law(values)}; leave it out",
+        )
     if values.get("stiffness") and kind not in (*_SPRUNG, "fixed"):
         raise document.error(
             element,
@@ -387,7 +393,7 @@ def add_joint(root: Element, joint: Joint) -> None:
             limit.attrib.pop("lower")
             limit.attrib.pop("upper")
     if has_dynamics(joint):
-        write(add(element, "dynamics"), DYNAMICS, joint)
+        write(add(element, "dynamics"), JOINT_DYNAMICS, joint)
     if joint.mimic is not None and joint.type in ONE_DOF:
         write(add(element, "mimic", joint=joint.mimic.joint), MIMIC, joint.mimic)
     if joint.type == "screw":
