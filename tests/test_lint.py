@@ -551,15 +551,16 @@ def test_corrections_are_written_into_each_format(repository, form):
 
 
 def dog() -> str:
-    """A trunk with four legs of one link each, all alike."""
+    """A trunk with four legs of one link each: left and right, front and rear are images."""
     inertial = (
-        '<inertial><origin xyz="0.01 0 -0.1"/><mass value="{}"/><inertia ixx="{}" ixy="0" ixz="0"'
-        ' iyy="{}" iyz="0" izz="{}"/></inertial>'
+        '<inertial><origin xyz="{0} {1} -0.1" rpy="0 {2} 0"/><mass value="{3}"/><inertia '
+        'ixx="{4}" ixy="0" ixz="0" iyy="{5}" iyz="{1}" izz="{6}"/></inertial>'
     )
-    parts = [f'<link name="trunk">{inertial.format(6.1, 0.03, 0.08, 0.09)}</link>\n']
+    parts = [f'<link name="trunk">{inertial.format(0, 0, 0, 6.1, 0.03, 0.08, 0.09)}</link>\n']
     for name, x, y in (("fl", 0.2, 0.1), ("fr", 0.2, -0.1), ("rl", -0.2, 0.1), ("rr", -0.2, -0.1)):
+        own = inertial.format(x / 20, y / 250, 2 * x, 0.63, 0.0041, 0.0044, 0.0007)
         parts.append(
-            f'<link name="{name}">{inertial.format(0.63, 0.0041, 0.0044, 0.0007)}</link>\n'
+            f'<link name="{name}">{own}</link>\n'
             f'<joint name="{name}_hip" type="revolute"><parent link="trunk"/><child link="{name}"/>'
             f'<origin xyz="{x} {y} 0"/><axis xyz="0 1 0"/>'
             '<limit lower="-1.1" upper="0.9" effort="20" velocity="20"/></joint>\n'
@@ -567,21 +568,33 @@ def dog() -> str:
     return f'<robot name="dog">\n{"".join(parts)}</robot>\n'
 
 
-GRAMS = {"0.63": "630", "0.0041": "4.1", "0.0044": "4.4", "0.0007": "0.7"}
+GRAMS = {
+    "0.63": "630",
+    "0.0041": "4.1",
+    "0.0044": "4.4",
+    "0.0007": "0.7",
+    'yz="-0.0004': 'yz="-0.4',
+}
+COM = {'xyz="0.01 -0.0004 -0.1"': 'xyz="0.01 0.06 -0.1"'}
+INERTIA = {"0.0041": "0.0021", "0.0044": "0.0023"}
 DEGREES = {'lower="-1.1"': 'lower="-63.0253575"', 'upper="0.9"': 'upper="51.5662016"'}
 
 
 @pytest.mark.parametrize(
-    ("check", "changes"), [("unit", GRAMS), ("override", {"0.63": "2.1"}), ("degrees", DEGREES)]
-)
+    ("check", "changes"),
+    [("unit", GRAMS), ("override", {"0.63": "2.1"}), ("degrees", DEGREES), ("asymmetry", COM),
+     ("composite", INERTIA), ("mirrored", {'iyz="-0.0004': 'iyz="0.0004'}),
+     ("axes", {'rpy="0 0.4 0"': 'rpy="0 0.4 1.3"'})],
+)  # fmt: skip
 def test_numbers_of_twins_are_written(repository, run, check, changes):
-    """A leg in grams, with another mass, with limits in degrees: M and limits of the sound dog."""
+    """A leg with other masses, places, inertias or limits: M and limits of the sound dog."""
     path = repository / "dog" / "dog.urdf"
     path.parent.mkdir()
     before, name, after = dog().partition('<link name="fr">')
     for right, wrong in changes.items():
         after = after.replace(right, wrong, 1)
     path.write_text(before + name + after)
+    assert path.read_text() != dog()
     assert check in {each.check for each in report_of(repository, "dog").findings}
     run("lint", "dog", "--fix", "--write", "--jobs", "1")
     mended, sound = rm.load(path), rm.load(dog())

@@ -355,3 +355,27 @@ def test_assignments_cost_as_little_as_can_be() -> None:
             assert sorted(pairs) == pairs
             least = costs[linear_sum_assignment(costs)].sum()
             assert sum(costs[pair] for pair in pairs) == pytest.approx(least, rel=1e-12)
+
+
+def test_rods_of_a_parallelogram_are_copies() -> None:
+    """Two equal rods on the ends of a crank: a half turn takes one pin to the other, not the rods.
+
+    One whose mass is another is told, and one that points the other way is the half turn's image.
+    """
+    rod = (
+        '<inertial><origin xyz="{} 0 0"/><mass value="{}"/><inertia ixx="2e-7" iyy="4e-6" '
+        'izz="4e-6" ixy="0" ixz="0" iyz="0"/></inertial>'
+    )
+
+    def crank(at: float, mass: float = 0.01) -> str:
+        return robot(
+            link("crank"), joint("hinge", "base", "crank", axis="0 0 1"),
+            link("front", rod.format(0.02, 0.01)), link("back", rod.format(at, mass)),
+            joint("f", "crank", "front", "0.014 -0.006 0", axis="0 0 1"),
+            joint("b", "crank", "back", "-0.014 0.006 0", axis="0 0 1"),
+        )  # fmt: skip
+
+    assert told(crank(0.02)) == []
+    assert told(crank(-0.02)) == []
+    found = told(crank(-0.02, 0.014))
+    assert {each.source.element for each in found} == {"link 'front'", "link 'back'"}

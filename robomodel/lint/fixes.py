@@ -120,9 +120,9 @@ def _sdf(text: Text, owner: Element, quantity: str, values: tuple[float, ...]) -
 
 
 def _mjcf(text: Text, owner: Element, quantity: str, values: tuple[float, ...]) -> Edits:
-    if quantity == "mass":
-        element = owner.first("inertial")
-        return [None if element is None else text.attribute(element, "mass", numbers(values))]
+    if quantity in ("mass", "com"):
+        element, name = owner.first("inertial"), {"mass": "mass", "com": "pos"}[quantity]
+        return [None if element is None else text.attribute(element, name, numbers(values))]
     if quantity == "axis":
         return [text.attribute(owner, "axis", numbers(values))]
     if quantity in ("lower", "upper"):

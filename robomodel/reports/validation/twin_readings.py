@@ -186,7 +186,8 @@ def _masses(
     amount = off / scale if off > CENTRE * skeleton.size else 0.0
     out = [_outside(skeleton, each, part) for each, part in zip(segments, parts, strict=True)]
     doubts = [x / (0.5 * off) if amount else 0.0 for x in out]
-    tell = partial(_tell_com, parts, images)
+    aligned = _norm(by @ parts[0].place - parts[1].place) <= SAME * skeleton.size
+    tell = partial(_tell_com, parts, images, aligned)
     if parts[0] is not segments[0].parts[0] and amount:  # its place may be another one
         moved = _norm(by @ parts[0].step - parts[1].step)
         within = _norm(images[1][0].com - parts[1].properties.com)
@@ -202,7 +203,8 @@ def _masses(
             abs(math.log10(max(trace / part.mass, 1e-30) / extent**2))
             for trace, part in zip(traces, parts, strict=True)
         ]
-        tell = partial(_tell_inertia, parts, images, gap / largest)
+        as_heavy = abs(ratio - 1.0) <= MEASURED_EQUAL
+        tell = partial(_tell_inertia, parts, images, gap / largest, as_heavy)
         least = SIGNS if mirrored else DIFFERENT
         yield Reading("inertia", names, gap / largest, least, tell, doubts)
 
@@ -328,7 +330,10 @@ def _mass_corrections(wrong: Part, right: Part, grown: bool) -> tuple[Correction
 
 
 def _tell_com(
-    parts: tuple[Part, Part], images: tuple[tuple[MassProperties, MassProperties], ...], side: int
+    parts: tuple[Part, Part],
+    images: tuple[tuple[MassProperties, MassProperties], ...],
+    aligned: bool,
+    side: int,
 ) -> Finding:
     wrong, right = parts[side], parts[1 - side]
     image, own = images[side]
@@ -343,7 +348,18 @@ def _tell_com(
         "check the centres of mass of both",
         off,
         "m",
+        _corrections(wrong, "com", wrong.turn.T @ image.com) if aligned else (),
     )
+
+
+def _corrections(wrong: Part, quantity: str, values: Array) -> tuple[Correction, ...]:
+    """The image of the counterpart's numbers, without the last digits, which are rounding."""
+    inertial = wrong.link.inertial
+    if inertial is None:
+        return ()
+    least = 1e-12 * float(np.max(np.abs(values)))
+    rounded = (float(f"{x:.12g}") if abs(x) > least else 0.0 for x in values.tolist())
+    return (Correction(inertial.source.element, quantity, tuple(rounded)),)
 
 
 def _written_com(part: Part) -> str:
@@ -354,10 +370,14 @@ def _tell_inertia(
     parts: tuple[Part, Part],
     images: tuple[tuple[MassProperties, MassProperties], ...],
     amount: float,
+    as_heavy: bool,
     side: int,
 ) -> Finding:
     wrong, right = parts[side], parts[1 - side]
-    cause = inertia_cause(*images[side], EXPLAINED)
+    image, own = images[side]
+    cause = inertia_cause(image, own, EXPLAINED)
+    axes = np.eye(3) if own.written is None else own.written
+    moments = (axes.T @ image.inertia @ axes)[np.triu_indices(3)]
     return (note if amount < MEASURED_EQUAL else warning)(
         cause.id if cause else "asymmetry",
         _inertial_source(wrong),
@@ -366,6 +386,7 @@ def _tell_inertia(
         "check the inertias of both",
         amount,
         "relative",
+        _corrections(wrong, "inertia", moments) if as_heavy else (),
     )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -28,6 +28,7 @@ SIMILAR = 0.6  # share of two limbs' joints that correspond, for them to be comp
 ALIKE = 0.6  # share of the quantities of two limbs that agree: twins
 COPIES = 0.8  # the same if nothing but themselves says so: not placed as the body has them
 FEWEST = 3  # joints of limbs that are compared though they are not placed so
+SAME_LIMB = 0.97  # share from which fewer joints do: rods of a parallelogram, which are copies
 KINEMATICS = 0.5  # the same of their places and axes alone
 EVIDENCE = 2.5  # quantities that agree, for twins
 PLACED = 0.03  # of the share: what the place of a limb counts between maps
@@ -339,7 +340,7 @@ def find_twins(skeleton: Skeleton, leave_out: frozenset[int] = frozenset()) -> l
         heads = [n for n in skeleton.below(parent) if n not in leave_out]
         for one, other in itertools.combinations(heads, 2):
             if _similar(skeleton, one, other):
-                found = list(_under_maps(skeleton, parent, one, other, leave_out))
+                found = _plausible(_under_maps(skeleton, parent, one, other, leave_out))
                 candidates += [found] if found and not _superposed(skeleton, found) else []
     votes: dict[tuple[int, ...], float] = defaultdict(float)
     for found in candidates:
@@ -353,6 +354,13 @@ def find_twins(skeleton: Skeleton, leave_out: frozenset[int] = frozenset()) -> l
         return round(twins.share + PLACED * twins.placed + VOTED * others, 6)
 
     return [max(found, key=rank) for found in candidates]
+
+
+def _plausible(found: Iterable[Twins]) -> list[Twins]:
+    """Twins under several maps; short limbs that are placed otherwise only if no other map fits."""
+    twins = list(found)
+    fits = any(each.placed and each.share >= COPIES for each in twins)
+    return [x for x in twins if x.placed or len(x.pairs) >= FEWEST or not fits]
 
 
 def _superposed(skeleton: Skeleton, found: Sequence[Twins]) -> bool:
@@ -391,7 +399,8 @@ def _under_maps(
             chosen, share = agreement.from_head(number)
             share *= len(pairs) / max(sizes)
             placed = bool(agreement.placed[number] > 0.5)
-            if share >= ALIKE if placed else share >= COPIES and len(pairs) >= FEWEST:
+            least = COPIES if len(pairs) >= FEWEST else SAME_LIMB
+            if share >= (ALIKE if placed else least):
                 yield Twins(skeleton, parent, pairs, maps[chosen], share, placed)
 
 
