@@ -357,10 +357,13 @@ def find_twins(skeleton: Skeleton, leave_out: frozenset[int] = frozenset()) -> l
 
 
 def _plausible(found: Iterable[Twins]) -> list[Twins]:
-    """Twins under several maps; short limbs that are placed otherwise only if no other map fits."""
+    """Twins under several maps; short limbs that are placed otherwise only if they are exactly
+    alike thus, and those as the body has them are not.
+    """
     twins = list(found)
-    fits = any(each.placed and each.share >= COPIES for each in twins)
-    return [x for x in twins if x.placed or len(x.pairs) >= FEWEST or not fits]
+    placed = [each.share for each in twins if each.placed]
+    poor = bool(placed) and max(placed) < COPIES
+    return [each for each in twins if each.placed or len(each.pairs) >= FEWEST or poor]
 
 
 def _superposed(skeleton: Skeleton, found: Sequence[Twins]) -> bool:
