@@ -57,6 +57,8 @@ def element(tag: str, numbers: dict[str, float]) -> str:
     if tag == "spring":
         inner = TERMS if numbers.keys() & {"reference", "friction"} else ENDS
         parts["tie"] = f'<spring name="s" {written}>{inner}</spring>'
+    elif tag == "coupling":
+        parts["tie"] = f'<coupling name="s" {written}>{TERMS}</coupling>'
     elif tag == "loop":
         parts["tie"] = f'<loop name="s" type="rod" {written}>{APART}</loop>'
     elif tag == "surface":
@@ -95,9 +97,10 @@ def record(found: description.Description, tag: str) -> object:
 CASES = [
     (tag, each, form)
     for tag, declared in DECLARATIONS.items()
+    # losses need a rotor: see test_losses.py;
     # a rotor becomes a link, a joint and a coupling: see test_rotors.py, and test_mjcf_writer.py
     # for screws and couplings, which other formats have in other words
-    if tag not in ("rotor", "pitch", "ratio", "offset")
+    if tag not in ("rotor", "pitch", "ratio", "offset", "coupling")
     for each in declared.attributes
     for form in WRITERS
     if (tag, each.name, form) not in LOST
@@ -122,6 +125,7 @@ def test_every_number_is_read_and_written(tag: str, each: Attribute, form: str) 
 BEYOND = {
     "≥ 0": [-1.0], "> 0": [0.0, -1.0], "not 0": [0.0],
     "from 0 to 1": [-0.1, 1.1], "from 0 to 0.1": [-0.1, 0.2],
+    "> 0, ≤ 1": [0.0, 1.1], "≤ 1": [1.1],
 }  # fmt: skip
 BOUNDS = [
     (tag, each, value)
@@ -137,8 +141,9 @@ def test_numbers_beyond_their_bounds_are_refused(tag: str, each: Attribute, valu
     text = element(tag, numbers | NEEDS.get((tag, each.name), {}) | {each.name: value})
     with pytest.raises(rm.DescriptionError) as caught:
         read(text, strict=True)
-    line = {"mass": 3, "surface": 4, "spring": 10, "loop": 10}.get(tag, 8)
+    line = {"mass": 3, "surface": 4, "spring": 10, "loop": 10, "coupling": 10}.get(tag, 8)
     owners = {"mass": "link 'b'", "surface": "link 'b'", "spring": "spring 's'", "loop": "loop 's'"}
+    owners["coupling"] = "coupling 's'"
     owner = owners.get(tag, "joint 'j'")
     assert (caught.value.line, caught.value.element) == (line, owner)
     assert f"{each.name} of <{tag}> is {value:g}" in caught.value.message

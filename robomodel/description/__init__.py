@@ -166,6 +166,10 @@ class Rotor:
         friction: Of its bearing [N m].
         link: The link that is the rotor, fixed to the joint's parent; its inertial is then the
             rotor's, and ``inertia``, ``mass`` and ``transverse`` are left out.
+        efficiency: Share of the power through the gear's mesh that arrives while the motor drives
+            the joint.
+        backdrive: The same while the joint drives the motor; None: 2 - 1/``efficiency``. Zero or
+            less is self-locking.
     """
 
     inertia: float = 0.0
@@ -176,9 +180,14 @@ class Rotor:
     damping: float = 0.0
     friction: float = 0.0
     link: str = ""
+    efficiency: float = 1.0
+    backdrive: float | None = None
 
     def __post_init__(self) -> None:
-        for name in ("inertia", "ratio", "mass", "transverse", "damping", "friction"):
+        for name in (
+            "inertia", "ratio", "mass", "transverse", "damping", "friction", "efficiency",
+            "backdrive",
+        ):  # fmt: skip
             if (value := getattr(self, name)) is not None:
                 object.__setattr__(self, name, as_real(value, f"a rotor's {name}"))
 
@@ -343,7 +352,10 @@ class JointSpring:
 
 @dataclass(frozen=True, slots=True)
 class LinkCoupling:
-    """ratio · Σ q(common ancestor → predecessor) + offset = Σ q(common ancestor → successor)."""
+    """ratio · Σ q(common ancestor → predecessor) + offset = Σ q(common ancestor → successor).
+
+    ``efficiency`` and ``backdrive`` as of :class:`Rotor`, if one side is a motor's rotor.
+    """
 
     name: str
     predecessor: str
@@ -351,16 +363,23 @@ class LinkCoupling:
     ratio: float = 1.0
     offset: float = 0.0
     source: Source = field(default=NOWHERE, repr=False)
+    efficiency: float = 1.0
+    backdrive: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class JointCoupling:
-    """Σ ratio · q(joint) = offset, over any joints of one degree of freedom."""
+    """Σ ratio · q(joint) = offset, over any joints of one degree of freedom.
+
+    ``efficiency`` and ``backdrive`` as of :class:`Rotor`, if one joint is a motor's rotor.
+    """
 
     name: str
     terms: tuple[tuple[str, float], ...]
     offset: float = 0.0
     source: Source = field(default=NOWHERE, repr=False)
+    efficiency: float = 1.0
+    backdrive: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -410,7 +429,8 @@ class Actuator:
     """An actuator of a transmission; its reduction (None where the file gives none), its rotor.
 
     ``gains`` are those of the servo that a simulator's file makes of it: force per position and per
-    velocity at its shaft, zeros without one. They have no effect on dynamics.
+    velocity at its shaft, zeros without one. They have no effect on dynamics. ``efficiency`` and
+    ``backdrive`` of its reduction are as those of :class:`Rotor`.
     """
 
     name: str
@@ -419,6 +439,8 @@ class Actuator:
     rotor: Rotor | None = None
     motor: Motor | None = None
     gains: tuple[float, float] = (0.0, 0.0)
+    efficiency: float = 1.0
+    backdrive: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TypeVar
@@ -90,6 +91,29 @@ def actuator_terms(
 def reductions(ends: Iterable[TransmittedJoint | Actuator]) -> tuple[float, ...]:
     """The reductions of ends; 1 where a file gives none."""
     return tuple(1.0 if end.reduction is None else end.reduction for end in ends)
+
+
+def backdrive_of(efficiency: float, backdrive: float | None) -> float:
+    """The efficiency of a mesh while the joint drives the motor.
+
+    By default that of equal coefficients of friction on both flanks, 2 - 1/``efficiency``.
+    """
+    return 2.0 - 1.0 / efficiency if backdrive is None else backdrive
+
+
+def loss_fault(efficiency: float, backdrive: float | None) -> str:
+    """The fault of a mesh's efficiencies, for a message; empty if nothing is."""
+    if not 0.0 < efficiency <= 1.0:
+        return f"its efficiency is {efficiency:g}; it is above 0 and at most 1"
+    if backdrive is None and efficiency < 0.5:
+        return (
+            f"its efficiency is {efficiency:g}; below 0.5 equal friction of the teeth is "
+            'self-locking, so say so: give backdrive="…", the efficiency while the joint drives '
+            "the motor"
+        )
+    if backdrive is not None and not -math.inf < backdrive <= 1.0:
+        return f"its backdrive is {backdrive:g}; it is at most 1"
+    return ""
 
 
 def rotor_name(name: str) -> str:

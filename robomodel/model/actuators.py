@@ -8,15 +8,18 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from robomodel.description import Description, LinkCoupling, Motor
+from robomodel.description import Description, LinkCoupling, Motor, PolynomialCoupling
 from robomodel.description.inertias import centred
 from robomodel.description.transmissions import (
     KINDS,
     actuator_terms,
+    backdrive_of,
     carried,
     kind_of,
+    loss_fault,
     rotor_name,
 )
+from robomodel.errors import DescriptionError
 from robomodel.mechanism.joints import Revolute
 from robomodel.scalars import div, select, value_of
 from robomodel.tolerances import NOTHING, SAME
@@ -37,7 +40,9 @@ class Actuator:
     times its force u. So u is the force before the reduction. The coefficients are a rotor's
     ratios, URDF's reductions, a transmission's matrix or MJCF's gear. ``joint`` is the rotor's
     joint; without a rotor, the first driven joint. Limits are the motor's, before the reduction,
-    and infinite where the file gives none. ``stall_torque`` and ``no_load_speed`` are those of its
+    and infinite where the file gives none. ``efficiency`` and ``backdrive`` are the shares of the
+    power that arrive through its gear while it drives and while it is driven; ``turns_rotor``: the
+    gear is the coupling of its rotor. ``stall_torque`` and ``no_load_speed`` are those of its
     torque-speed curve (None without one), ``torque_constant`` [N m/A] and ``resistance`` [Ω] a DC
     motor's.
     """
@@ -53,6 +58,14 @@ class Actuator:
     resistance: float | None = None
     rows: tuple[tuple[int, float], ...] = ()  # spanning velocity, coefficient: for the recursions
     carried: tuple[bool, bool] = (False, False)  # effort, velocity limit: of the first joint moved
+    efficiency: float = 1.0
+    backdrive: float = 1.0
+    turns_rotor: bool = False
+
+    @property
+    def lossy(self) -> bool:
+        """True if its gear loses power."""
+        return self.efficiency != 1.0 or self.backdrive != 1.0
 
 
 @dataclass(frozen=True)
@@ -130,8 +143,13 @@ def find_actuators(
     joints: Sequence[Joint],
     nodes: Sequence[Node],
     couplings: Sequence[Coupling],
+    loaded: Set[int],
 ) -> tuple[Actuator, ...]:
-    """The actuators of the file's transmissions; if it has none, one for each driven joint."""
+    """The actuators of the file's transmissions; if it has none, one for each driven joint.
+
+    ``loaded``: bodies on which other bodies, loops or springs hang. Raises DescriptionError for
+    losses at a coupling that is not that of a motor's rotor.
+    """
     by_name = {joint.name: joint for joint in joints}
     carrying = {node.parent for node in nodes}
     tree = _DrivenJoints(
@@ -145,7 +163,79 @@ def find_actuators(
     actuators = _of_transmissions(description, tree, motors)
     if not any(each.actuators for each in description.transmissions):
         actuators = _of_joints(tree, motors)
-    return tuple(actuators)
+    held = {joint.name for n, joint in enumerate(joints) if n in loaded or joint.stiffness}
+    return tuple(_with_losses(actuators, description, tree, held))
+
+
+def _with_losses(
+    actuators: Sequence[Actuator], description: Description, tree: _DrivenJoints, held: Set[str]
+) -> list[Actuator]:
+    """The actuators with the losses of the couplings that their rotors turn."""
+    ties = [each for each in tree.couplings if each.kind != "mimic"]
+    result = list(actuators)
+    turned = {each.joint: n for n, each in enumerate(actuators) if len(each.rows) == 1}
+    for element, tie in zip(description.couplings, ties, strict=True):
+        if isinstance(element, PolynomialCoupling):
+            continue
+        losses = element.efficiency, element.backdrive
+        if losses == (1.0, None):
+            continue
+        if fault := loss_fault(*losses):
+            raise DescriptionError(fault, element.source)
+        joints = [name for name, k in tie.terms if k]
+        rotors = [x for x in joints if x in turned and x not in held]
+        if len(rotors) > 1:
+            rotors = [name for name in rotors if tree.turns_alone(name)]
+        others = [each.name for each in ties if each is not tie and rotors
+                  and rotors[0] in dict(each.terms)]  # fmt: skip
+        if len(rotors) != 1 or len(joints) < 2 or others:
+            raise DescriptionError(
+                f"has an efficiency, but {_not_driven(rotors, others)}: one side must be the rotor "
+                "of a motor, which turns nothing else. Give the efficiency to the coupling of the "
+                "rotor, or to a <rotor>",
+                element.source,
+            )
+        at = turned[rotors[0]]
+        if result[at].lossy:
+            raise DescriptionError(
+                f"has an efficiency, and so has the reduction of '{result[at].name}'; keep one",
+                element.source,
+            )
+        result[at] = replace(
+            result[at], efficiency=losses[0], backdrive=backdrive_of(*losses), turns_rotor=True
+        )
+    return result
+
+
+def loss_notes(description: Description) -> list[str]:
+    """Which efficiencies of driven motors a file leaves out, and what is taken for them."""
+    elements: list[tuple[str, float, float | None]] = [
+        (each.name, each.efficiency, each.backdrive)
+        for each in description.couplings
+        if not isinstance(each, PolynomialCoupling)
+    ]
+    elements += [
+        (end.name, end.efficiency, end.backdrive)
+        for each in description.transmissions
+        for end in each.actuators
+    ]
+    taken = {
+        f"{backdrive_of(efficiency, None):.3g} of '{name}'": None
+        for name, efficiency, backdrive in elements
+        if efficiency != 1.0 and backdrive is None
+    }
+    if not taken:
+        return []
+    return [
+        "efficiencies while the joint drives the motor are left out: those of equal friction of "
+        f"the teeth, 2 - 1/efficiency, are taken, {', '.join(taken)}"
+    ]
+
+
+def _not_driven(rotors: Sequence[str], others: Sequence[str]) -> str:
+    if others:
+        return f"its rotor '{rotors[0]}' turns '{others[0]}', too"
+    return f"it has {'no motor at its sides' if not rotors else 'motors on several sides'}"
 
 
 def _declared(description: Description) -> dict[str, str]:
@@ -183,6 +273,13 @@ def _of_transmissions(
             else:  # a joint's motor has the joint's units
                 motor = motor or carried(motors.get(first, NO_MOTOR), 1.0 / abs(ratio))
                 actuators.append(_actuator(name, first, driven, tree, motor))
+            losses = actuator.efficiency, actuator.backdrive
+            if losses != (1.0, None):
+                if fault := loss_fault(*losses):
+                    raise DescriptionError(fault, transmission.source)
+                actuators[-1] = replace(
+                    actuators[-1], efficiency=losses[0], backdrive=backdrive_of(*losses)
+                )
     return actuators
 
 

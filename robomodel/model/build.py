@@ -53,7 +53,7 @@ from robomodel.mobility.analysis import (
 )
 from robomodel.mobility.decision import Decision
 from robomodel.mobility.mending import MovedFrames, words
-from robomodel.model.actuators import find_actuators
+from robomodel.model.actuators import find_actuators, loss_notes
 from robomodel.model.elements import Cluster, Coupling, Loop, Structure
 from robomodel.model.model import Model
 from robomodel.model.numbers import Numbers, joint_model
@@ -264,6 +264,7 @@ class _Builder:
         notes = [note for solution in solutions if solution for note in solution.notes]
         if not clusters:
             notes.append("nothing moves: every joint is fixed")
+        notes += loss_notes(self.description)
         placed = [(body, cluster) for cluster in clusters for body in cluster.bodies]
         numbers = self.numbers
         joints = tuple(numbers.joint(*each, independent) for each in placed)
@@ -282,7 +283,9 @@ class _Builder:
             notes=tuple(notes),
             description=self.description,
             springs=find_springs(self.description, numbers.internal),
-            actuators=find_actuators(self.description, joints, nodes, couplings),
+            actuators=find_actuators(
+                self.description, joints, nodes, couplings, numbers.structure.loaded
+            ),
             _structure=numbers.structure,
         )
 

@@ -288,9 +288,11 @@ def _element(
             return replace(element, coefficients=tuple(held(c) for _, c in terms))
         case PolynomialCoupling() if is_one(terms[0][1]):
             return replace(element, coefficients=(element.offset, held(-terms[1][1])))
-    return JointCoupling(
-        element.name, tuple((n, held(c)) for n, c in terms), element.offset, element.source
+    losses = (
+        () if isinstance(element, PolynomialCoupling) else (element.efficiency, element.backdrive)
     )
+    turned = tuple((n, held(c)) for n, c in terms)
+    return JointCoupling(element.name, turned, element.offset, element.source, *losses)
 
 
 def joints_above(model: Model, link: str) -> list[str]:

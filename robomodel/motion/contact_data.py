@@ -29,7 +29,7 @@ from robomodel.mechanism.graph import WORLD
 from robomodel.model.arguments import as_numbers
 from robomodel.model.model import Model
 from robomodel.motion.contact_laws import TAKES_PART
-from robomodel.motion.contact_programs import SOLVED, ContactProgram, StateMiddle
+from robomodel.motion.contact_programs import SOLVED, ContactProgram, StateMiddle, mesh_terms
 from robomodel.motion.contact_rows import (
     GapRows,
     Memory,
@@ -40,12 +40,21 @@ from robomodel.motion.contact_rows import (
     offset,
     on_planes,
 )
+from robomodel.motion.contact_solving import in_parts
 from robomodel.motion.ground import Contact, ContactLaw, Contacts, Pair
 from robomodel.motion.integrator_functions import function
 from robomodel.motion.schemes import time_step
 from robomodel.motion.steps import FixedStep
 from robomodel.motion.tangent import linkages
-from robomodel.motion.time_stepping import Assembly, Landing, Middle, assemble
+from robomodel.motion.time_stepping import (
+    Assembly,
+    Landing,
+    MeshTerms,
+    Middle,
+    Solved,
+    assemble,
+    strikes,
+)
 from robomodel.scalars import Scalar, Vector, value_of
 from robomodel.spatial import UNIT_WRENCHES, ZERO, Motion, Transform, Vec, Wrench, matmul, plus
 from robomodel.spatial import apply as rotated
@@ -133,6 +142,11 @@ class ArrayEffects:
         columns = self.weighted if among is None else self.weighted[:, among]
         change: list[Scalar] = (columns @ np.array(impulses, dtype=float)).tolist()
         return change
+
+    def felt(self, row: Vector) -> list[Scalar]:
+        """Another row's velocity by a unit impulse on each row."""
+        rates: list[Scalar] = (np.array(row, dtype=float) @ self.weighted).tolist()
+        return rates
 
 
 @dataclass(frozen=True)
@@ -246,6 +260,8 @@ class DataPrograms:
             numbers += _of_bodies(model, middle, bodies)
             numbers += [x for row in terms.rows for x in row]
             numbers += [x for gap in terms.gaps for x in (*gap.leaving, gap.gap)]
+            for each in middle.meshes:
+                numbers += [*each.momentum, each.free]
             return numbers
 
         nv = model.nv
@@ -257,7 +273,7 @@ class DataPrograms:
         """Numbers of the parts of the result of :attr:`_middle`."""
         nv, rows = self.model.nv, self.contact.rows
         return [nv * nv, *[nv] * 4, self.model.nq, len(self.bodies) * (18 + 6 * nv),
-                nv * rows.size, 2 * rows.stops]  # fmt: skip
+                nv * rows.size, 2 * rows.stops, (nv + 1) * rows.meshes]  # fmt: skip
 
     def middle(
         self, state: Array, tau: Array, h: float, mean: Array, wrenches: Sequence[Array]
@@ -266,7 +282,7 @@ class DataPrograms:
         nv, layout, setting = self.model.nv, self.contact.layout, self.contact.setting
         numbers = np.asarray(self._middle(state, tau, np.array([h]), mean, *wrenches))
         parts = np.split(numbers, np.cumsum(self._sizes)[:-1])
-        mass, right, a, expected, displacement, q, of_bodies, lines, gaps = parts
+        mass, right, a, expected, displacement, q, of_bodies, lines, gaps, felt = parts
         if not (np.all(np.isfinite(mass)) and np.all(np.isfinite(right))):
             return None
         table = dict(zip(self.bodies, of_bodies.reshape(-1, 18 + 6 * nv), strict=True))
@@ -283,8 +299,18 @@ class DataPrograms:
         return DataMiddle(
             self.model, h, layout.moving(state.tolist()).z, displacement.tolist(),
             expected.tolist(), a.tolist(), right.tolist(), ArrayInverse(mass.reshape(nv, nv)),
-            rows[len(stops) :], q, mean, bodies, stops,
+            rows[len(stops) : len(stops) + self.contact.rows.boxes], q, mean, bodies, stops,
+            meshes=tuple(self._meshes(rows, felt.reshape(-1, nv + 1).tolist())),
         )  # fmt: skip
+
+    def _meshes(self, rows: list[list[float]], felt: list[list[float]]) -> Iterator[MeshTerms]:
+        """The lossy meshes, whose rows are the last; ``felt``: momenta and free impulses."""
+        model, acting = self.model, self.contact.setting.acting
+        lossy = acting.lossy(model)
+        for n, row, (*momentum, free) in zip(
+            lossy, rows[len(rows) - len(lossy) :], felt, strict=True
+        ):
+            yield mesh_terms(model, acting, n, row, momentum, free)
 
     @cached_property
     def _moved(self) -> TracedFunction:
@@ -501,7 +527,8 @@ class DataStep:
         kept = [self.known.get(number, np.zeros((2, 3))).tolist() for number in self.near]
         self._before = Memory(
             [x for pair in kept for x in pair[0]] + self.memory.impulses, [],
-            [x for pair in kept for x in pair[1]] + self.memory.rates, [], self.memory.length,
+            [x for pair in kept for x in pair[1]] + self.memory.rates, self.memory.ends, [],
+            self.memory.length,
         )  # fmt: skip
         rubbing = self.step.contact.setting.acting.rubbing(self.step.model)
         return assemble(middle, gaps + middle.stops, self._before, rubbing)
@@ -540,20 +567,27 @@ class DataStep:
             yield number, Touch(sides, normal, float(each.gap), law, self.by)
 
     def solved(
-        self, terms: Assembly[DataMiddle], impulses: list[Scalar], slips: list[Scalar]
-    ) -> tuple[list[Scalar], list[Scalar], Scalar]:
+        self, terms: Assembly[DataMiddle], impulses: list[Scalar], slips: list[Scalar], last: bool
+    ) -> Solved:
         """Impulses by the full method, from those of the step before; no slips."""
         kinds, start = terms.kinds, np.array(self._before.impulses, dtype=float)
         b, plain, work = (np.array(x, dtype=float) for x in (terms.b, terms.plain, terms.work))
         problem = ArrayProblem(
             kinds, np.array(terms.delassus).reshape(kinds.size, kinds.size), b,
             np.array(terms.friction, dtype=float), np.array(terms.bounds, dtype=float),
+            meshes=None if terms.meshes is None else terms.meshes.as_arrays(),
         )  # fmt: skip
         x, residual = solve(problem, start, SOLVED)
         if any(gap.law.rebounds for gap in terms.gaps):
             rest = solve(replace(problem, b=plain), start, SOLVED)[0]
             x = problem.without_gain(work, x, rest)
-        return x.tolist(), [], residual
+        early, impulses = np.zeros(0), list[Scalar]()
+        struck = value_of(strikes(x[kinds.normals].tolist(), terms.collides))
+        if last and terms.before and struck >= 0.0:
+            before, size = np.array(terms.before, dtype=float), value_of(terms.size)
+            x, residual, early = in_parts(problem, before, x, residual, size)
+        impulses += x.tolist()
+        return Solved(impulses, [], residual, list[Scalar](early.tolist()))
 
     def moved(self, middle: DataMiddle, travel: Vector) -> DataDisplaced:
         """The end of a displacement."""

@@ -6,9 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
+from robomodel.dynamics.actuators.maps import required
+from robomodel.dynamics.actuators.meshes import MeshRows
 from robomodel.dynamics.baselines import projected, spanning_tree
 from robomodel.dynamics.contact.gauss_seidel import Sweeps
 from robomodel.dynamics.contact.problem import RowKinds, without_gain
+from robomodel.dynamics.contact.reversal import Reversal
 from robomodel.dynamics.kinematics import frames
 from robomodel.dynamics.kinematics.state import Configuration, State
 from robomodel.dynamics.recursions.crba import crba
@@ -31,6 +34,7 @@ from robomodel.motion.contact_rows import (
 )
 from robomodel.motion.implicit import Way, press, press_springs
 from robomodel.motion.layout import StateLayout
+from robomodel.motion.limits import Acting, rotors_of_meshes
 from robomodel.motion.plant import Moving, Plant
 from robomodel.motion.tangent import (
     axes_rates,
@@ -44,10 +48,13 @@ from robomodel.motion.time_stepping import (
     Assembly,
     FactorsInverse,
     Landing,
+    MeshTerms,
     Middle,
     Outcome,
+    Solved,
     StepInputs,
     assemble,
+    strikes,
 )
 from robomodel.scalars import (
     Factorization,
@@ -57,10 +64,12 @@ from robomodel.scalars import (
     div,
     dot,
     minimum,
+    select,
     subtracted,
 )
 
 SWEEPS = 4  # of Gauss-Seidel on a contact problem, starting from the last step's impulses
+REST = 1  # sweeps after a reversal of dry friction, before Newton steps
 POLISH = 2  # Newton steps after them: 4 + 2 solve what 8 sweeps leave at 1e-10
 FEW_ROWS = 16  # rows (of five points) above which two Newton steps cost more than the rest
 SOLVED = 1e-11  # wanted residual of contact problems, relative to their velocities
@@ -117,19 +126,86 @@ def at_middle(
     right = [
         p + h * (f + dot(row, turning)) for p, f, row in zip(momentum, acting, mass, strict=True)
     ]
+    lossy = setting.acting.lossy(model)
+    swing = _swing(model, state, factors, h) if lossy and factors else []
     passives = list(elements(state))
     if plant.passive:
         factors = _with_passive(passives, h, a, expected, mass, right) or factors
+    meshed = rotors_of_meshes(model)
     rubbing = [
         [each.row.get(i, 0.0) for i in range(nv)]
         for each in passives
-        if setting.acting.friction and not is_absent(each.friction)
+        if setting.acting.friction
+        and not is_absent(each.friction)
+        and not (each.of_joint and each.name in meshed)
     ]
     inverse = FactorsInverse(factors or Factorization(mass))
+    meshes: tuple[MeshTerms, ...] = ()
+    if lossy:
+        meshes = _mesh_terms(plant, setting, state, inputs, swing, advanced(a, h, turning))
     return StateMiddle(
         model, h, begin.z, middle, expected, a, right, inverse, rubbing, begin, state, mass,
-        leaving, rest,
+        leaving, rest, meshes=meshes,
     )  # fmt: skip
+
+
+def _mesh_terms(
+    plant: Plant, setting: Setting, state: State, inputs: StepInputs, swing: Vector, start: Vector
+) -> tuple[MeshTerms, ...]:
+    """The lossy meshes at the middle; ``start``: a, with what the turning of axes adds to it.
+
+    ``swing``: of :func:`_swing`, if there are linkages.
+
+    A rotor is a leaf of the spanning tree, so its row of the equations of motion says what its
+    mesh transmits: the motor's impulse less what changes its momentum, and what its bearing takes.
+    """
+    model, h = plant.model, inputs.h
+    forces = required(model, state.q, inputs.tau)
+    bias = _spanning_bias(plant, state, inputs.wrenches)
+    moving = None
+    if swing:
+        moving = State(spanning_tree(model), state.positions, state.turned, swing)
+    result = []
+    for n in setting.acting.lossy(model):
+        rows = MeshRows.of(model, state, model.actuators[n])
+        momentum, free = rows.momentum, h * (rows.factor * forces[n]) + dot(rows.momentum, start)
+        if moving is not None:
+            free = free - rows.moving(moving.twists, swing)
+        if rows.body is not None:
+            joint = model.joints[rows.body]
+            free = free - h * bias[rows.at[0][0]]
+            if plant.passive and not is_absent(joint.damping):
+                momentum = advanced(momentum, h * joint.damping, rows.rate)
+        result.append(mesh_terms(model, setting.acting, n, rows.rate, momentum, free))
+    return tuple(result)
+
+
+def mesh_terms(
+    model: Model, acting: Acting, n: int, row: Vector, momentum: Vector, free: Scalar
+) -> MeshTerms:
+    """The mesh of the nth actuator, with these rows."""
+    actuator, bearing = model.actuators[n], 0.0
+    stops: list[tuple[int, float]] = []
+    if actuator.turns_rotor:
+        body = model.joint_names.index(actuator.joint)
+        bearing, stopped = model.joints[body].friction, acting.stopped(model)
+        ends = enumerate(acting.bounds(model))
+        stops = [(i, side) for i, (at, side, _) in ends if stopped[at] == body]
+    forward, back = 1.0 / actuator.efficiency - 1.0, 1.0 - actuator.backdrive
+    return MeshTerms(list(row), list(momentum), free, forward, back, bearing, tuple(stops))
+
+
+def _swing(model: Model, state: State, factors: Factorization, h: Scalar) -> list[Scalar]:
+    """What the turning of linkages' G adds to the velocities of all joints within the step.
+
+    h γ without its motion of the linkages, to which it is H-orthogonal: z⁺ - a has that.
+    """
+    turns: list[Scalar] = [0.0] * len(state.velocities)
+    for each in linkages(model):
+        at = model.clusters[each.index].spanning_v
+        turns[at] = [h * x for x in state.bias[at]]
+    along = factors.solve(projected(state, _momenta(model, state, turns)))
+    return subtracted(turns, _spanning(state, along))
 
 
 def _with_passive(
@@ -173,13 +249,18 @@ def _bias(plant: Plant, state: State, v: Vector, wrenches: Vector) -> list[Scala
     model, f_ext = plant.model, plant.wrenches(wrenches)
     if not linkages(model):
         return bias_force(state.model, state.q, v, f_ext)
+    return projected(state, _spanning_bias(plant, state, wrenches))
+
+
+def _spanning_bias(plant: Plant, state: State, wrenches: Vector) -> list[Scalar]:
+    """c: bias forces of all joints at the velocities of ``state``, as of :func:`_bias`."""
+    model, f_ext = plant.model, plant.wrenches(wrenches)
     rest: list[Scalar] = [0.0] * len(state.velocities)
     for cluster in model.clusters:
         if cluster.varies and not cluster.implicit:
             part, at = cluster.spanning_v, state.positions[cluster.spanning_q]
             rest[part] = cluster.constraint.bias(at, state.velocities[part])
-    tree = spanning_tree(model)
-    return projected(state, rnea(tree, state.positions, state.velocities, rest, f_ext))
+    return rnea(spanning_tree(model), state.positions, state.velocities, rest, f_ext)
 
 
 def _momenta(model: Model, state: Configuration, speeds: Vector) -> list[Scalar]:
@@ -315,29 +396,50 @@ class ProgramStep:
         return rows + stop_rows(model, state, h, setting, middle.leaving, by)
 
     def solved(
-        self, terms: Assembly[StateMiddle], impulses: list[Scalar], slips: list[Scalar]
-    ) -> tuple[list[Scalar], list[Scalar], Scalar]:
-        """Impulses, slips and the residual after sweeps and steps of Newton's method."""
+        self, terms: Assembly[StateMiddle], impulses: list[Scalar], slips: list[Scalar], last: bool
+    ) -> Solved:
+        """Impulses, slips and the residual after sweeps and steps of Newton's method.
+
+        With dry friction these steps are those of the part after a reversal: if there is none, they
+        go on with the same problem.
+        """
         if not terms.rows:
-            return impulses, slips, 0.0
-        kinds, goal = terms.kinds, SOLVED * terms.size
-        problem = Sweeps(kinds, terms.delassus, terms.b, terms.friction, terms.bounds)
-        x, slips = self._swept(problem, impulses, slips, goal)
+            return Solved(impulses, slips, 0.0, [])
+        kinds, goal, rebounds = terms.kinds, SOLVED * terms.size, self.setting.rebounds
+        problem = Sweeps(
+            kinds, terms.delassus, terms.b, terms.friction, terms.bounds, meshes=terms.meshes
+        )
+        parts = last and bool(terms.before)
+        newton = self.newton if rebounds or not parts else 0
+        x, slips = self._swept(problem, impulses, slips, goal, self.sweeps, newton)
         residual = div(problem.residual(x), terms.size)
-        if self.setting.rebounds:
-            plain = Sweeps(kinds, terms.delassus, terms.plain, terms.friction, terms.bounds)
-            rest, _ = self._swept(plain, impulses, slips, goal)
+        if rebounds:
+            plain = replace(problem, b=terms.plain)
+            rest, _ = self._swept(plain, impulses, slips, goal, self.sweeps, newton)
             x = without_gain(terms.delassus, terms.work, x, rest)
-        return x, slips, residual
+            x = problem.mesh_sweep(x)
+        if not parts:
+            return Solved(x, slips, residual, [])
+        struck = strikes([x[n] for n in terms.normals], terms.collides)
+        first = Reversal.first(problem, terms.before, x, terms.size, struck)
+        other = first.rest(problem)
+        rest, ends = self._swept(other, first.start(x), slips, goal, REST, self.newton)
+        after = div(other.residual(rest), terms.size)
+        joined, early = first.joined(rest)
+        if rebounds:  # a collision is solved already
+            joined = [select(struck, a, b) for a, b in zip(x, joined, strict=True)]
+            ends = [select(struck, a, b) for a, b in zip(slips, ends, strict=True)]
+            after = select(struck, residual, after)
+        return Solved(joined, ends, after, early)
 
     def _swept(
-        self, problem: Sweeps, x: Vector, slips: Vector, goal: Scalar
+        self, problem: Sweeps, x: Vector, slips: Vector, goal: Scalar, sweeps: int, newton: int
     ) -> tuple[list[Scalar], list[Scalar]]:
-        """Impulses and slips after the step's sweeps and Newton steps."""
+        """Impulses and slips after sweeps and Newton steps."""
         x, slips = list(x), list(slips)
-        for _ in range(self.sweeps):
+        for _ in range(sweeps):
             x, slips = problem.sweep(x, slips)
-        return (problem.newton(x, self.newton, goal) if self.newton else x), slips
+        return (problem.newton(x, newton, goal) if newton else x), slips
 
     def moved(self, middle: StateMiddle, travel: Vector) -> Displaced:
         """The end of a displacement, which is in the axes of the beginning."""
@@ -350,7 +452,7 @@ class SolvedStep:
 
     step: ProgramStep
     mean: Vector
-    known: tuple[list[Scalar], list[Scalar], Scalar]
+    known: Solved
     passes = 1
 
     @property
@@ -363,8 +465,8 @@ class SolvedStep:
         return self.step.assembled(self.mean)
 
     def solved(
-        self, terms: Assembly[StateMiddle], impulses: list[Scalar], slips: list[Scalar]
-    ) -> tuple[list[Scalar], list[Scalar], Scalar]:
+        self, terms: Assembly[StateMiddle], impulses: list[Scalar], slips: list[Scalar], last: bool
+    ) -> Solved:
         """The known numbers."""
         return self.known
 
@@ -398,6 +500,9 @@ class ContactProgram:
     @property
     def newton(self) -> int:
         """Newton steps after the sweeps."""
+        if self.rows.meshes and self.rows.unmeshed <= FEW_ROWS:
+            alone = not (self.rows.contacts or self.rows.boxes)
+            return 1 if alone else POLISH  # one step solves meshes alone
         return POLISH if self.rows.size <= FEW_ROWS else 0
 
     def step(

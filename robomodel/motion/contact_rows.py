@@ -23,7 +23,7 @@ from robomodel.mechanism.graph import WORLD
 from robomodel.model.model import Model
 from robomodel.motion.collision import Proximity, RoundPair, round_contacts
 from robomodel.motion.ground import ContactLaw, Ground, GroundPoint, Pair
-from robomodel.motion.limits import Acting
+from robomodel.motion.limits import Acting, rotors_of_meshes
 from robomodel.scalars import Scalar, Vector, advanced, dot, held
 from robomodel.spatial import ZERO, Mat, Vec, Wrench, apply, inner, minus, scale, transpose
 
@@ -105,12 +105,23 @@ class Setting:
     def rows(self, model: Model) -> RowKinds:
         """The rows of a step: each stopped joint has one for each limit."""
         acting = self.acting
-        return RowKinds(self.contacts, len(acting.bounds(model)), len(acting.rubbing(model)))
+        rubbing, meshes = len(acting.rubbing(model)), len(acting.lossy(model))
+        return RowKinds(self.contacts, len(acting.bounds(model)), rubbing, meshes)
 
     def touched(self, model: Model) -> set[int]:
-        """The bodies that may touch something."""
+        """The bodies that may touch something.
+
+        Raises ValueError for the rotor of a lossy gear: what touches it is none of its mesh's load.
+        """
         bodies = {model.frame(p.link).body for p in self.points} | {*(self.bodies or ())}
-        return bodies | {model.frame(link).body for pair in self.rounds for link in pair.links}
+        bodies |= {model.frame(link).body for pair in self.rounds for link in pair.links}
+        meshed = rotors_of_meshes(model) if self.acting.friction else ()
+        if at := [n for n in bodies if n >= 0 and model.joints[n].name in meshed]:
+            raise ValueError(
+                f"'{model.bodies[at[0]].name}' is the rotor of a gear with losses and cannot touch "
+                "anything; leave it out of contacts and collisions, or take friction=False"
+            )
+        return bodies
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,20 +163,21 @@ class GapRows:
 class Memory:
     """Data of a step for the next one, besides its state.
 
-    ``rates``: velocities of the rows that keep distances; ``acceleration``: the mean ż; ``length``:
-    the step's.
+    ``rates``: velocities of all rows; ``ends``: those of dry friction and meshes that their laws
+    hold for, zero where they stick; ``acceleration``: the mean ż; ``length``: the step's.
     """
 
     impulses: list[Scalar]
     slips: list[Scalar]
     rates: list[Scalar]
+    ends: list[Scalar]
     acceleration: list[Scalar]
     length: list[Scalar]
 
     @staticmethod
     def sizes(rows: RowKinds, nv: int) -> tuple[int, ...]:
         """How many numbers each of its parts has."""
-        return rows.size, rows.contacts, 3 * rows.contacts + rows.stops, nv, 1
+        return rows.size, rows.contacts, rows.size, rows.boxes + rows.meshes, nv, 1
 
     @staticmethod
     def of(rows: RowKinds, nv: int, numbers: Vector) -> Memory:
@@ -175,7 +187,8 @@ class Memory:
 
     def numbers(self) -> list[Scalar]:
         """All numbers, one after the other."""
-        return [*self.impulses, *self.slips, *self.rates, *self.acceleration, *self.length]
+        parts = self.impulses, self.slips, self.rates, self.ends, self.acceleration, self.length
+        return [x for part in parts for x in part]
 
 
 class Bodies(Protocol):

@@ -13,7 +13,9 @@ from functools import cached_property
 import numpy as np
 
 from robomodel.arrays import Array
-from robomodel.dynamics.contact.complementarity import ArrayProblem, solve_each
+from robomodel.dynamics.contact.complementarity import ArrayProblem, solve, solve_each
+from robomodel.dynamics.contact.problem import Meshes
+from robomodel.dynamics.contact.reversal import Reversal
 from robomodel.kernels.function import TracedFunction
 from robomodel.model.model import Model
 from robomodel.motion.contact_programs import SOLVED, ContactProgram, SolvedStep
@@ -21,7 +23,8 @@ from robomodel.motion.family import Family
 from robomodel.motion.planes import Length
 from robomodel.motion.schemes import time_step
 from robomodel.motion.tangent import linkages
-from robomodel.scalars import Scalar, Vector
+from robomodel.motion.time_stepping import Solved, strikes
+from robomodel.scalars import Scalar, Vector, value_of
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,8 @@ class ContactSolving:
     @cached_property
     def problem(self) -> TracedFunction:
         """(state, tau, step, mean velocity, …) → matrix, b, friction, bounds, b without
-        restitution, velocities of the rows before, scale of velocities.
+        restitution, velocities of the rows before, scale of velocities; rates of dry friction at
+        the beginning, meshes.
         """
 
         def build(
@@ -50,32 +54,47 @@ class ContactSolving:
         ) -> list[Scalar]:
             terms = self.contact.of(model).step(state, tau, step, more).assembled(mean)
             matrix = [x for row in terms.delassus for x in row]
-            return [*matrix, *terms.b, *terms.friction, *terms.bounds, *terms.plain, *terms.work,
-                    terms.size]  # fmt: skip
+            numbers = [*matrix, *terms.b, *terms.friction, *terms.bounds, *terms.plain, *terms.work,
+                       terms.size]  # fmt: skip
+            if terms.before:
+                numbers += [*terms.before, *terms.collides]
+            return numbers if terms.meshes is None else [*numbers, *terms.meshes.numbers()]
 
-        rows, (first, more) = self.contact.rows, self._sizes
-        size = rows.size * rows.size + 3 * rows.size + rows.contacts + rows.boxes + 1
+        (first, more) = self._sizes
+        size = sum(self._parts)
         sizes = (*first, self.contact.plant.model.nv, *more, size)
         return self.family.program(f"contact problem of {self.name}", sizes, build)
 
+    @property
+    def _parts(self) -> list[int]:
+        """How many numbers :attr:`problem` has of each kind."""
+        rows = self.contact.rows
+        n, k, rubs = rows.size, rows.contacts, rows.boxes + rows.meshes
+        own = [rubs, k + rows.stops] if rubs else [0, 0]
+        return [n * n, n, k, rows.boxes, n, n, 1, *own, Meshes.count(rows)]
+
     @cached_property
     def with_impulses(self) -> TracedFunction:
-        """(state, tau, step, mean velocity, impulses, slips and residual, …) → result and mean
-        velocity.
+        """(state, tau, step, mean velocity, impulses, slips, residual, early impulses, …) → result
+        and mean velocity.
         """
         n, k = self.contact.rows.size, self.contact.rows.contacts
+        early = n if self._rubs else 0
 
         def build(
             model: Model, state: Vector, tau: Vector, step: Vector, mean: Vector,
             impulses: Vector, *more: Vector,
         ) -> list[Scalar]:  # fmt: skip
             one = self.contact.of(model)
-            known = list(impulses[:n]), list(impulses[n : n + k]), impulses[n + k]
+            known = Solved(
+                list(impulses[:n]), list(impulses[n : n + k]), impulses[n + k],
+                list(impulses[n + k + 1 :]),
+            )  # fmt: skip
             outcome = time_step(SolvedStep(one.step(state, tau, step, more), mean, known))
             return [*one.result(outcome), *outcome.mean]
 
         (first, more), nv = self._sizes, self.contact.plant.model.nv
-        sizes = (*first, nv, n + k + 1, *more, self.contact.layout.results + nv)
+        sizes = (*first, nv, n + k + 1 + early, *more, self.contact.layout.results + nv)
         return self.family.program(f"with impulses {self.name}", sizes, build)
 
     def finish(
@@ -105,25 +124,65 @@ class ContactSolving:
         z = states[:, layout.columns.z if layout.checks else layout.columns.v]
         mean = z + 0.5 * length * memory[:, -1 - model.nv : -1]
         result = np.full((len(states), layout.results), np.nan)
-        for _ in range(2 if linkages(model) else 1):
+        passes, early = 2 if linkages(model) else 1, n if self._rubs else 0
+        for count in range(passes):
             numbers = np.asarray(self.problem(states, tau, length, mean, *more))
-            impulses = np.full((len(states), n + k + 1), np.nan)
-            impulses[:, n : n + k] = 0.0
+            impulses = np.full((len(states), n + k + 1 + early), np.nan)
+            impulses[:, n : n + k] = impulses[:, n + k + 1 :] = 0.0
             fine = np.all(np.isfinite(numbers), axis=1)
-            impulses[fine, :n], impulses[fine, -1] = self._impulses(numbers[fine], x[fine])
+            parts = self._impulses(numbers[fine], x[fine], last=count == passes - 1)
+            impulses[fine, :n], impulses[fine, n + k] = parts[:2]
+            if early:
+                impulses[fine, n + k + 1 :] = parts[2]
             row = np.asarray(self.with_impulses(states, tau, length, mean, impulses, *more))
             x, result, mean = impulses[:, :n], row[:, : layout.results], row[:, layout.results :]
         return result
 
-    def _impulses(self, numbers: Array, starts: Array) -> tuple[Array, Array]:
-        """Impulses (m, n) and residuals (m,) of contact problems from :attr:`problem`."""
+    @property
+    def _rubs(self) -> int:
+        """Rows of dry friction and meshes."""
+        return self.contact.rows.boxes + self.contact.rows.meshes
+
+    def _impulses(self, numbers: Array, starts: Array, *, last: bool) -> tuple[Array, Array, Array]:
+        """Impulses (m, n) and residuals (m,) of contact problems from :attr:`problem`.
+
+        Third, early impulses (m, n): ``last`` solutions of a step are in parts where rates of dry
+        friction turn round.
+        """
         rows = self.contact.rows
-        n, k = rows.size, rows.contacts
-        parts = np.split(numbers, np.cumsum([n * n, n, k, rows.boxes, n, n]), axis=1)
-        problems = ArrayProblem(rows, parts[0].reshape(-1, n, n), *parts[1:4])
+        n = rows.size
+        parts = np.split(numbers, np.cumsum(self._parts)[:-1], axis=1)
+        meshes = Meshes.side_by_side(rows, parts[9]) if rows.meshes else None
+        problems = ArrayProblem(rows, parts[0].reshape(-1, n, n), *parts[1:4], meshes=meshes)
         x, residuals = solve_each(problems, starts, 0.1 * SOLVED)
         if self.contact.setting.rebounds:
             rest, _ = solve_each(replace(problems, b=parts[4]), starts, 0.1 * SOLVED)
             for i, (work, other) in enumerate(zip(parts[5], rest, strict=True)):
                 x[i] = problems.nth(i).without_gain(work, x[i], other)
-        return x, residuals
+        early = np.zeros_like(x)
+        if last and self._rubs:
+            normals = rows.normals
+            for i, (before, collides) in enumerate(zip(parts[7], parts[8], strict=True)):
+                if value_of(strikes(x[i][normals].tolist(), collides.tolist())) < 0.0:
+                    continue
+                x[i], residuals[i], early[i] = in_parts(
+                    problems.nth(i), before, x[i], residuals[i], parts[6][i, 0]
+                )
+        return x, residuals, early
+
+
+def in_parts(
+    problem: ArrayProblem, before: Array, x: Array, residual: float, size: float
+) -> tuple[Array, float, Array]:
+    """Impulses, residual and early impulses of a step in parts where dry friction turns round.
+
+    x: of the step as a whole. ``before``: rates of dry friction and meshes at the beginning.
+    """
+    first = Reversal.first(problem.as_lists(), before.tolist(), x.tolist(), size)
+    if not value_of(first.share):
+        return x, residual, np.zeros_like(x)
+    rest = ArrayProblem.of(first.rest(problem.as_lists()))
+    start = np.array(first.start(x.tolist()), dtype=float)
+    solved, residual = solve(rest, start, 0.1 * SOLVED)
+    joined, early = first.joined(solved.tolist())
+    return np.array(joined, dtype=float), residual, np.array(early, dtype=float)

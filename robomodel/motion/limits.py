@@ -32,12 +32,22 @@ class Acting:
     stops: frozenset[str] = frozenset()
 
     def rubbing(self, model: Model) -> list[Scalar]:
-        """The dry friction of each coordinate that has some, in the order of the rows."""
+        """The dry friction of each coordinate that has some, in the order of the rows.
+
+        That of rotors with lossy gears is in the rows of their meshes.
+        """
         if not self.friction:
             return []
-        joints = [j.friction for j in model.joints for _ in range(j.nv)]
+        meshed = rotors_of_meshes(model)
+        joints = [j.friction for j in model.joints if j.name not in meshed for _ in range(j.nv)]
         springs = [spring.friction for spring in model.springs]
         return [friction for friction in joints + springs if not is_absent(friction)]
+
+    def lossy(self, model: Model) -> list[int]:
+        """The actuators whose gears lose power, in the order of the rows of their meshes."""
+        if not self.friction:
+            return []
+        return [n for n, each in enumerate(model.actuators) if each.lossy]
 
     def bounds(self, model: Model) -> list[tuple[int, float, float]]:
         """The limits that stop joints: index of the stopped joint, side, bound."""
@@ -58,6 +68,11 @@ class Acting:
             and joint.type != "continuous"
             and (math.isfinite(joint.lower) or math.isfinite(joint.upper))
         ]
+
+
+def rotors_of_meshes(model: Model) -> frozenset[str]:
+    """The joints of rotors with lossy gears."""
+    return frozenset(each.joint for each in model.actuators if each.lossy and each.turns_rotor)
 
 
 def named(model: Model, wanted: bool | Iterable[str]) -> frozenset[str]:
@@ -85,11 +100,14 @@ def method_of(
     rubbing = [each.name for each in model.joints if each.friction]
     rubbing += [each.name for each in model.springs if each.friction]
     first = f"the dry friction of '{next(iter(rubbing), '')}' (which friction=False leaves out)"
+    gears = next((each.name for each in model.actuators if each.lossy), "")
+    lossy = f"the losses in the gear of '{gears}' (which friction=False leaves out)"
     reasons = {
         "a ground": ground is not None,
         "contacts": contacts is not None or collisions is not False,
         "joint stops": bool(acting.stops),
         first: acting.friction and bool(rubbing),
+        lossy: bool(acting.lossy(model)),
     }
     why = next((what for what, there in reasons.items() if there), None)
     if why is not None and wanted not in (None, "time_stepping"):

@@ -115,11 +115,12 @@ def time_step(step: StepTerms[M]) -> Outcome[M]:
     """
     impulses, slips = list(step.memory.impulses), list(step.memory.slips)
     terms = step.assembled(None)
-    impulses, slips, residual = step.solved(terms, impulses, slips)
-    for _ in range(1, step.passes):
-        terms = step.assembled(mean_velocity(terms, impulses))
-        impulses, slips, residual = step.solved(terms, impulses, slips)
-    after, mean = terms.after(impulses), mean_velocity(terms, impulses)
+    solved = step.solved(terms, impulses, slips, step.passes == 1)
+    for n in range(1, step.passes):
+        terms = step.assembled(mean_velocity(terms, solved))
+        solved = step.solved(terms, solved.impulses, solved.slips, n == step.passes - 1)
+    impulses, slips, residual, _ = solved
+    after, mean = terms.after(impulses), mean_velocity(terms, solved)
     closing = [impulses[n] for n in terms.normals]
     struck = strikes(closing, terms.collides)
     travel = travelled(terms.middle, after, mean, struck)

@@ -15,7 +15,9 @@ u⁺. So free motions keep their energy to second order, springs to rounding, an
 large for h. At the end u⁺ is projected, H-orthogonally, to motions of the linkages at q⁺, which
 loses terms of fourth order in h.
 
-R has the rows of contacts, stops and dry friction, λ their impulses (Acary and Brogliato; Moreau).
+R has the rows of contacts, stops, dry friction and the meshes of lossy gears, λ their impulses
+(Acary and Brogliato; Moreau). Where a rate with dry friction turns round within a step, it is taken
+in two parts (:mod:`robomodel.dynamics.contact.reversal`), unless something collides in it.
 Their velocities are those at the end of the step, to second order: the row of a contact that
 persists is assumed to turn as in the step before. If contacts close so fast that they collide, q⁺
 is q + h u⁺, such that they end at the surface. A contact is included if its gap would close within
@@ -32,10 +34,11 @@ have static friction until they slide.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from dataclasses import dataclass, field
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
-from robomodel.dynamics.contact.problem import RowKinds, magnitude
+from robomodel.dynamics.contact.problem import Meshes, RowKinds, magnitude
+from robomodel.dynamics.contact.reversal import STILL
 from robomodel.model.model import Model
 from robomodel.motion.contact_laws import COLLIDES_WITH, TAKES_PART, contact_laws
 from robomodel.motion.contact_rows import GapRows, Memory
@@ -91,6 +94,9 @@ class Effects(Protocol):
     def of(self, impulses: Vector, among: Sequence[int] | None = None) -> list[Scalar]:
         """The change of z by impulses on all rows, or on those ``among`` them."""
 
+    def felt(self, row: Vector) -> list[Scalar]:
+        """Another row's velocity by a unit impulse on each row."""
+
 
 class Inverse(Protocol):
     """M̂⁻¹."""
@@ -125,6 +131,11 @@ class FactorsEffects:
         rows = self.weighted if among is None else [self.weighted[n] for n in among]
         return self.factors.back(combined(rows, impulses))
 
+    def felt(self, row: Vector) -> list[Scalar]:
+        """Another row's velocity by a unit impulse on each row."""
+        reduced = self.factors.reduce(row)
+        return [dot(reduced, each) for each in self.weighted]
+
 
 @dataclass(frozen=True)
 class FactorsInverse:
@@ -142,13 +153,31 @@ class FactorsInverse:
         return FactorsEffects(self.factors, reduced, [self.factors.weighted(r) for r in reduced])
 
 
+@dataclass(frozen=True, slots=True)
+class MeshTerms:
+    """A lossy mesh in a step: what it transmits is ``free`` - ``momentum`` z⁺ + its own impulse.
+
+    ``row``: of the rotor's rate. ``momentum``: row of its momentum about its axis, and of what its
+    bearing's damper takes. ``forward``, ``back``, ``bearing``: as of :class:`.Meshes`, the last one
+    a force. ``stops``: those that stop the rotor's joint, each with its side.
+    """
+
+    row: list[Scalar]
+    momentum: list[Scalar]
+    free: Scalar
+    forward: Scalar
+    back: Scalar
+    bearing: Scalar
+    stops: tuple[tuple[int, float], ...] = ()
+
+
 @dataclass(frozen=True)
 class Middle:
     """A step at its middle, before contact: M̂ z⁺ = ``right`` + Rᵀ λ, see the module's formulas.
 
     ``start``: z at the beginning, in the axes there; ``displacement`` of these until the middle.
     ``expected``: the mean velocity, ``a``: z of u, in the axes of the middle. ``inverse`` of M̂;
-    ``rubbing``: rows of dry friction.
+    ``rubbing``: rows of dry friction; ``meshes``: those of lossy gears.
     """
 
     model: Model
@@ -160,6 +189,7 @@ class Middle:
     right: list[Scalar]
     inverse: Inverse
     rubbing: list[list[Scalar]]
+    meshes: tuple[MeshTerms, ...] = field(default=(), kw_only=True)
 
     def axes_of_middle(self, v: Vector) -> list[Scalar]:
         """Velocities in the axes of the middle, from those of the beginning."""
@@ -177,7 +207,8 @@ class Assembly(Generic[M]):
     ``free``: z⁺ without impulses. ``slow``: velocities of the rows that keep distances, besides
     those by z; ``collides``: negative if such a row collides. ``plain``: b without restitution;
     ``work``: velocities of the rows before the step, over which a collision does its work;
-    ``size`` of the velocities in b.
+    ``size`` of the velocities in b. ``before``: rates of dry friction and meshes at the beginning,
+    zero where they stick; ``turned``: what the turning of their rows adds to them by the end.
     """
 
     middle: M
@@ -194,18 +225,20 @@ class Assembly(Generic[M]):
     bounds: list[Scalar]
     work: list[Scalar]
     size: Scalar
+    before: list[Scalar]
+    turned: list[Scalar]
+    meshes: Meshes | None = None
 
     @property
     def kinds(self) -> RowKinds:
         """The kinds of rows."""
-        contacts, boxes = len(self.friction), len(self.bounds)
-        return RowKinds(contacts, len(self.gaps) - contacts, boxes)
+        contacts, boxes, meshes = len(self.friction), len(self.bounds), len(self.middle.meshes)
+        return RowKinds(contacts, len(self.gaps) - contacts, boxes, meshes)
 
     @property
     def normals(self) -> list[int]:
         """The rows that keep distances along normals: of contacts, then of stops."""
-        k = len(self.friction)
-        return [3 * n + 2 if n < k else 2 * k + n for n in range(len(self.gaps))]
+        return self.kinds.normals
 
     def after(self, impulses: Vector) -> list[Scalar]:
         """z⁺."""
@@ -221,21 +254,64 @@ class Assembly(Generic[M]):
 def assemble(middle: M, gaps: list[GapRows], memory: Memory, rubbing: Vector) -> Assembly[M]:
     """The contact problem at the middle of a step; ``rubbing``: forces of dry friction."""
     rows = [row for each in gaps for row in each.rows] + middle.rubbing
+    rows += [each.row for each in middle.meshes]
     effects = middle.inverse.effects(rows)
     delassus = effects.delassus
     free = middle.inverse.solve(middle.right)
     laws = contact_laws(middle.model, middle.h, middle.a, free, memory, gaps, delassus)
     b, plain, size = list(laws.b), list(laws.plain), laws.size
-    for line in middle.rubbing:
-        b.append(dot(line, free))
+    work = [dot(row, middle.a) for row in rows]
+    before, turned = _rates(middle, memory, work[len(b) :], len(b))
+    for line, turn in zip(rows[len(b) :], turned, strict=True):
+        b.append(dot(line, free) + turn)
         plain.append(b[-1])
         size = maximum(magnitude(b[-1]), size)
-    work = [dot(row, middle.a) for row in rows]
     bounds = [middle.h * force for force in rubbing]
+    before = [select(magnitude(x) - STILL * size, 0.0, x) for x in before]
+    meshes = _meshes(middle, effects, free, len(rows), 3 * len(laws.friction))
     return Assembly(
         middle, gaps, rows, effects, delassus, free, laws.slow, laws.collides, b, plain,
-        laws.friction, bounds, work, size,
+        laws.friction, bounds, work, size, before, turned, meshes,
     )  # fmt: skip
+
+
+def _rates(
+    middle: Middle, memory: Memory, now: Vector, first: int
+) -> tuple[list[Scalar], list[Scalar]]:
+    """Rates of dry friction at the beginning of the step, and by how much rows turn them on.
+
+    ``now``: the rates by the rows at the middle, which turn as they did since the step before. A
+    row that has stuck then is at rest.
+    """
+    begun = -memory.length[0]  # negative if there was a step before
+    since = div(middle.h, middle.h + memory.length[0])
+    before, turned = list[Scalar](), list[Scalar]()
+    for rate, last, end in zip(now, memory.rates[first:], memory.ends, strict=True):
+        turn = select(begun, since * (rate - last), 0.0)
+        stuck = select(begun, magnitude(end) - STILL * magnitude(rate), 1.0)
+        before.append(select(stuck, 0.0, rate - turn))
+        turned.append(turn)
+    return before, turned
+
+
+def _meshes(middle: Middle, effects: Effects, free: Vector, rows: int, stops: int) -> Meshes | None:
+    """What meshes transmit, by impulses on all rows; those of stops begin at ``stops``."""
+    if not middle.meshes:
+        return None
+    h, slopes = middle.h, []
+    for each, own in zip(middle.meshes, range(rows - len(middle.meshes), rows), strict=True):
+        slope = [-x for x in effects.felt(each.momentum)]
+        slope[own] = slope[own] + 1.0
+        for stop, side in each.stops:
+            slope[stops + stop] = slope[stops + stop] + side
+        slopes.append(slope)
+    return Meshes(
+        slopes,
+        [each.free - dot(each.momentum, free) for each in middle.meshes],
+        [each.forward for each in middle.meshes],
+        [each.back for each in middle.meshes],
+        [h * each.bearing for each in middle.meshes],
+    )
 
 
 # ---- a step --------------------------------------------------------------------------------------
@@ -263,6 +339,18 @@ class There(Protocol):
         """The end of a step with velocities ``after``, moved by a correction if there is one."""
 
 
+class Solved(NamedTuple):
+    """Impulses, slips and the residual of a contact problem, and the impulses that act early.
+
+    The last ones are of a step in two parts (:meth:`.Reversal.joined`); empty: none.
+    """
+
+    impulses: list[Scalar]
+    slips: list[Scalar]
+    residual: Scalar
+    early: list[Scalar]
+
+
 class StepTerms(Protocol[M]):
     """How the terms of a step are computed: within a program, or by programs on numbers."""
 
@@ -281,9 +369,9 @@ class StepTerms(Protocol[M]):
         """
 
     def solved(
-        self, terms: Assembly[M], impulses: list[Scalar], slips: list[Scalar]
-    ) -> tuple[list[Scalar], list[Scalar], Scalar]:
-        """Impulses, slips and the residual of the problem, from those of an earlier one."""
+        self, terms: Assembly[M], impulses: list[Scalar], slips: list[Scalar], last: bool
+    ) -> Solved:
+        """The solution of the problem, from that of an earlier one; ``last``: of the step."""
 
     def moved(self, middle: M, travel: Vector) -> There:
         """The end of a displacement, which is in the axes of the beginning."""
@@ -306,10 +394,12 @@ class Outcome(Generic[M]):
     residual: Scalar
 
 
-def mean_velocity(terms: Assembly[M], impulses: Vector) -> list[Scalar]:
+def mean_velocity(terms: Assembly[M], solved: Solved) -> list[Scalar]:
     """The mean velocity of a step with these impulses, in the axes of its beginning."""
     middle = terms.middle
-    mean = [0.5 * (x + y) for x, y in zip(middle.a, terms.after(impulses), strict=True)]
+    mean = [0.5 * (x + y) for x, y in zip(middle.a, terms.after(solved.impulses), strict=True)]
+    if solved.early:
+        mean = added(mean, terms.effects.of(solved.early))
     return middle.axes_of_beginning(mean)
 
 
@@ -385,10 +475,13 @@ def remembered(
 ) -> Memory:
     """The data of a step for the next one."""
     middle = terms.middle
-    rates = [dot(row, after) + slow for row, slow in zip(terms.rows, terms.slow, strict=False)]
+    first = len(terms.slow)
+    rates = [dot(row, after) for row in terms.rows]
+    ends = added(rates[first:], terms.turned)
+    rates[:first] = added(rates[:first], terms.slow)
     per = div(2.0, middle.h)
     change = [select(struck, 0.0, per * (x - y)) for x, y in zip(mean, middle.start, strict=True)]
-    return Memory(list(impulses), list(slips), rates, change, [middle.h])
+    return Memory(list(impulses), list(slips), rates, ends, change, [middle.h])
 
 
 def combined(rows: Sequence[Vector], x: Vector) -> list[Scalar]:

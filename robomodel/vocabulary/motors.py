@@ -21,7 +21,18 @@ from robomodel.description import (
 from robomodel.description.transmissions import SIMPLE, kind_of
 from robomodel.errors import DescriptionError, did_you_mean, warn_at
 from robomodel.vocabulary.frames import read_value
-from robomodel.vocabulary.schema import MOTOR, ROTOR, Names, add, add_text, number, read, write
+from robomodel.vocabulary.schema import (
+    MOTOR,
+    REDUCTION,
+    ROTOR,
+    Fields,
+    Names,
+    add,
+    add_text,
+    number,
+    read,
+    write,
+)
 from robomodel.vocabulary.xml import DRAKE, Document, Element
 
 _REDUCTIONS = ("mechanicalReduction", "mechanical_reduction")
@@ -158,6 +169,16 @@ def read_transmission(document: Document, element: Element) -> Transmission:
     if reduction is not None and len(actuators) == 1 and actuators[0].reduction is None:
         actuators = (replace(actuators[0], reduction=reduction),)
     must = any(actuator.rotor for actuator in actuators)
+    ends = [*element.iterfind("joint"), element]
+    losses = [each for end in ends for each in [_losses(document, end)] if each]
+    if losses:
+        if len(actuators) != 1 or len(losses) > 1 or _is_lossy(actuators[0]):
+            raise document.error(
+                element,
+                "has losses at a reduction that is not that of one motor; give efficiency and "
+                "backdrive once, at the <mechanicalReduction> of the actuator",
+            )
+        actuators = (replace(actuators[0], **losses[0]),)
     return Transmission(
         name,
         kind.strip(),
@@ -201,7 +222,18 @@ def _actuator(document: Document, element: Element) -> Actuator:
             rotor = replace(rotor, ratio=gear_ratio)
         reduction = gear_ratio if reduction is None else reduction
     motor = read_motor(document, element.find("motor"))
-    return Actuator(element.get("name", ""), _role(element), reduction, rotor, motor)
+    losses = _losses(document, element)
+    return Actuator(element.get("name", ""), _role(element), reduction, rotor, motor, **losses)
+
+
+def _losses(document: Document, element: Element) -> Fields:
+    """The losses of the reduction of an end of a transmission."""
+    parts = (part for tag in _REDUCTIONS if (part := element.find(tag)) is not None)
+    return read(document, next(parts, None), REDUCTION)
+
+
+def _is_lossy(end: Actuator | Rotor) -> bool:
+    return end.efficiency != 1.0 or end.backdrive is not None
 
 
 _ACTUATOR_PARTS = ("rotor", "motorInertia", "rotor_inertia", "gear_ratio", "motor", *_REDUCTIONS)
@@ -254,7 +286,9 @@ def add_transmission(root: Element, transmission: Transmission, lost: list[str])
                 f"the reduction 0 at '{end.name}' of the transmission '{transmission.name}'"
             )
         elif end.reduction is not None:
-            add_text(part, "mechanicalReduction", number(end.reduction))
+            reduction = add_text(part, "mechanicalReduction", number(end.reduction))
+            if isinstance(end, Actuator):
+                write(reduction, REDUCTION, end)
         if isinstance(end, TransmittedJoint):
             if end.offset:
                 add_text(part, "offset", number(end.offset))

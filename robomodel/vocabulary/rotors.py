@@ -24,6 +24,7 @@ from robomodel.description import (
     JointCoupling,
     Link,
     LinkCoupling,
+    PolynomialCoupling,
     Rotor,
     Rows3,
     Transmission,
@@ -121,6 +122,7 @@ def with_rotors(description: Description, *, strict: bool = False) -> Descriptio
         actuator.rotor for each in description.transmissions for actuator in each.actuators
     ):
         return description
+    description = _with_losses(description)
     tree = _Tree(description)
     added = [_of_joint(joint, tree) for joint in description.joints if joint.rotor]
     for transmission in description.transmissions:
@@ -145,6 +147,39 @@ def with_rotors(description: Description, *, strict: bool = False) -> Descriptio
     )
 
 
+def _with_losses(description: Description) -> Description:
+    """The description with losses of transmissions' reductions as those of their rotors."""
+    joints = {joint.name: joint for joint in description.joints}
+
+    def moved(rotor: Rotor, end: Actuator) -> tuple[Rotor, Actuator]:
+        if rotor.efficiency != 1.0 or rotor.backdrive is not None:
+            raise DescriptionError(
+                f"has an efficiency of its own and one at the reduction of '{end.name}'; keep one",
+                rotor.source,
+            )
+        rotor = replace(rotor, efficiency=end.efficiency, backdrive=end.backdrive)
+        return rotor, replace(end, efficiency=1.0, backdrive=None)
+
+    transmissions = []
+    for each in description.transmissions:
+        ends = []
+        for actuator in each.actuators:
+            end = actuator
+            simple = kind_of(each) == SIMPLE and each.joints
+            own = joints.get(each.joints[0].name) if simple else None
+            if end.efficiency == 1.0 and end.backdrive is None:
+                pass
+            elif end.rotor is not None:
+                rotor, end = moved(end.rotor, end)
+                end = replace(end, rotor=rotor)
+            elif own is not None and own.rotor is not None:
+                rotor, end = moved(own.rotor, end)
+                joints[own.name] = replace(own, rotor=rotor)
+            ends.append(end)
+        transmissions.append(replace(each, actuators=tuple(ends)))
+    return replace(description, joints=tuple(joints.values()), transmissions=tuple(transmissions))
+
+
 def with_rotor_words(description: Description) -> Description:
     """The inverse of :func:`with_rotors`: bodies that are rotors become ``<rotor>`` elements.
 
@@ -164,7 +199,9 @@ def with_rotor_words(description: Description) -> Description:
             words[coupling.name] = Rotor(
                 inertia, None, link.inertial.mass, _short((xx + yy + zz - inertia) / 2.0, inertia),
                 coupling.source,
-                joint.damping, joint.friction,
+                joint.damping, joint.friction, "",
+                *((1.0, None) if isinstance(coupling, PolynomialCoupling)
+                  else (coupling.efficiency, coupling.backdrive)),
             )  # fmt: skip
     ratios = {x.name: x.ratio for x in description.couplings if isinstance(x, LinkCoupling)}
     driving = {
@@ -427,7 +464,8 @@ def _coupled(
     link, joint = _turning(rotor, name, tree, base)
     shift = -ratio * offset if offset else 0.0
     ends = rotor_name(name), driven.child, joint.child
-    gear = LinkCoupling(*ends, ratio, shift, rotor.source)
+    losses = rotor.efficiency, rotor.backdrive
+    gear = LinkCoupling(*ends, ratio, shift, rotor.source, *losses)
     return _Body(link, joint, gear, (driven.name,))
 
 
@@ -438,7 +476,8 @@ def _combined(
     link, joint = _turning(rotor, name, tree, base)
     relation = ((joint.name, 1.0), *((joint, -factor) for joint, factor in terms.items()))
     offset = -shift if shift else 0.0
-    coupling = JointCoupling(rotor_name(name), relation, offset, rotor.source)
+    losses = rotor.efficiency, rotor.backdrive
+    coupling = JointCoupling(rotor_name(name), relation, offset, rotor.source, *losses)
     return _Body(link, joint, coupling, tuple(terms))
 
 

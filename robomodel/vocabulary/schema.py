@@ -32,6 +32,8 @@ _BOUNDS: dict[str, tuple[Callable[[float], bool], str]] = {
     "≥ 0": (lambda value: value >= 0.0, "it is not negative"),
     "> 0": (lambda value: value > 0.0, "it is positive"),
     "not 0": (lambda value: value != 0.0, "1 is a direct drive"),
+    "> 0, ≤ 1": (lambda value: 0.0 < value <= 1.0, "it is above 0 and at most 1"),
+    "≤ 1": (lambda value: -math.inf < value <= 1.0, "it is at most 1"),
     "from 0 to 1": (lambda value: 0.0 <= value <= 1.0, "it is from 0 to 1"),
     "from 0 to 0.1": (lambda value: 0.0 <= value <= MAX_TOLERANCE, "it is from 0 to 0.1 m (rad)"),
 }
@@ -47,7 +49,7 @@ class Attribute:
         meaning: Meaning for the documentation, in Markdown.
         word: Name in files, if it differs from ``field``.
         mjcf: Name in MJCF and in the arrays of MuJoCo's model; empty if MJCF has none.
-        bound: "≥ 0", "> 0", "not 0", "from 0 to 1" or "from 0 to 0.1".
+        bound: One of the keys of ``_BOUNDS``.
         why: Consequence of a value out of bounds, for the message.
         default: Value if the attribute is missing; values equal to it are not written.
         default_text: Default for the documentation, if it is not a number.
@@ -483,6 +485,13 @@ SPRING = Declaration(
     texts=("name",),
 )  # fmt: skip
 
+_LOSSES = (
+    Attribute("efficiency", "", "share of the power through the mesh that arrives while the motor "
+              "drives the joint; see [losses](../losses.md)", bound="> 0, ≤ 1", default=1.0),
+    Attribute("backdrive", "", "the same while the joint drives the motor; 0 or less is "
+              "self-locking", bound="≤ 1", default=None, default_text="2 − 1/`efficiency`"),
+)  # fmt: skip
+
 ROTOR = Declaration(
     "rotor",
     (
@@ -497,6 +506,7 @@ ROTOR = Declaration(
         Attribute("damping", "N m s/rad", "viscous damping of the rotor's bearing, at the rotor's "
                   "speed", bound="≥ 0"),
         Attribute("friction", "N m", "dry friction of the rotor's bearing", bound="≥ 0"),
+        *_LOSSES,
     ),
     texts=("link",),
 )  # fmt: skip
@@ -531,6 +541,10 @@ MIMIC = Declaration(
     texts=("joint",),
 )  # fmt: skip
 
+COUPLING = Declaration("coupling", _LOSSES, texts=("name", "type"))
+REDUCTION = Declaration("mechanicalReduction", _LOSSES)
+"""Losses of a transmission's gear, in attributes of its ``<mechanicalReduction>``."""
+
 RATIO = _of_one("ratio", "", "ratio of the two sums, not 0", default=1.0, always=True)
 OFFSET = _of_one("offset", "rad or m", "the successor's sum where the predecessor's is zero")
 """``<offset>`` of a coupling."""
@@ -548,7 +562,7 @@ DECLARATIONS = {
     each.tag: each
     for each in (
         MASS, LIMIT, JOINT_DYNAMICS, PITCH, INITIAL, ARMATURE, LOOP, SPRING, ROTOR, MOTOR, MIMIC,
-        RATIO, OFFSET, SURFACE,
+        RATIO, COUPLING, OFFSET, SURFACE,
     )
 }  # fmt: skip
 """The declarations by tag, from which the tables of the documentation are made."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -34,6 +34,9 @@ from robomodel.tolerances import NOTHING, RANK, SAME, SINGULAR, TINY
 
 LARGE_FORCE = 1e150  # stands for no limit where it is multiplied
 BAND = 0.01  # share of a velocity limit over which driving force falls to zero, without a curve
+Losses: TypeAlias = Literal["forward", "back"]
+"""The way of power through lossy gears: motors drive joints, or joints motors."""
+
 UNLIMITED = 1e100  # a larger force is no limit
 RANK_SAMPLES = 3  # configurations at which ranks are counted
 
@@ -200,6 +203,21 @@ def unlimited(force: Scalar) -> bool:
     return type(force) is float and math.isinf(force)
 
 
+def shares(model: Model, losses: Losses) -> Array:
+    """Force (nu) on the joint's side of each actuator's gear for unit force of the motor.
+
+    At constant rate: the efficiency of those that drive; of those that are driven 1/``backdrive``,
+    infinite if the gear locks itself. Raises ValueError for other words.
+    """
+    if losses == "forward":
+        return np.array([each.efficiency for each in model.actuators])
+    if losses == "back":
+        return np.array(
+            [1.0 / x if (x := each.backdrive) > 0.0 else math.inf for each in model.actuators]
+        )
+    raise ValueError(f"losses are 'forward' or 'back' (or None), got {losses!r}")
+
+
 def limits(matrix: Array, lower: Array, upper: Array) -> tuple[Array, Array]:
     """(least, greatest) force (..., nv) of each coordinate while those of all others are zero."""
     shape, wide, low, high = broadcast(matrix, lower, upper)
@@ -362,9 +380,10 @@ def needs_limits(model: Model, lower: Array, upper: Array) -> None:
     endless = np.isinf(lower) | np.isinf(upper)
     for n, each in enumerate(model.actuators):
         if np.any(endless[..., n]):
-            raise ValueError(
-                f"the actuator '{each.name}' has no effort limit, so that torques have none"
-            )
+            why = "has no effort limit"
+            if math.isfinite(each.effort_limit) or each.stall_torque is not None:
+                why = "has a gear that locks itself and holds any load"
+            raise ValueError(f"the actuator '{each.name}' {why}, so that torques have no limit")
 
 
 def copper_loss(model: Model, u: ArrayLike) -> Array:
@@ -438,6 +457,16 @@ def saturated(
             for i in rows:
                 result[i] = tau[i] - dot([matrix[i][n] for n in columns], excess)
     return result, forces, lost
+
+
+def required(model: Model, q: Vector, tau: Vector) -> list[Scalar]:
+    """Motor forces u (nu) of least norm and least error in B u = tau; any scalars."""
+    matrix = actuator_map(model, q)
+    result: list[Scalar] = [0.0] * len(model.actuators)
+    for rows, columns in blocks([[not is_zero(x) for x in row] for row in matrix]):
+        for n, u in zip(columns, _required(model, matrix, rows, columns, tau), strict=True):
+            result[n] = u
+    return result
 
 
 def _within(x: Scalar, low: Scalar, high: Scalar) -> Scalar:

@@ -19,7 +19,17 @@ from robomodel.dynamics.contact.problem import (
     length,
     magnitude,
 )
-from robomodel.scalars import Scalar, Vector, div, dot, maximum, minimum, select, subtracted
+from robomodel.scalars import (
+    Scalar,
+    Vector,
+    advanced,
+    div,
+    dot,
+    maximum,
+    minimum,
+    select,
+    subtracted,
+)
 from robomodel.scalars import sqrt as root_of
 from robomodel.spatial import Vec, cross, inner, scale
 
@@ -226,11 +236,21 @@ class Sweeps(ContactProblem):
             ]
             x[at], slips[i] = contact.solve(without, slips[i])
         first = 3 * self.rows.contacts
-        for j in range(first, self.rows.size):
+        for j in range(first, self.rows.unmeshed):
             (y,) = self.y(x, range(j, j + 1))
             free, n = x[j] - div(y, self.matrix[j][j]), j - first - self.rows.stops
             x[j] = (half_line(free) if n < 0 else interval(free, self.bounds[n]))[0]
-        return x, slips
+        return self.mesh_sweep(x), slips
+
+    def mesh_sweep(self, x: Vector) -> list[Scalar]:
+        """Solve each mesh in turn."""
+        x = list(x)
+        for i, j in enumerate(range(self.rows.unmeshed, self.rows.size)):
+            assert self.meshes is not None
+            (y,) = self.y(x, range(j, j + 1))
+            low, high = self.meshes.alone(i, j, x)
+            x[j] = minimum(maximum(x[j] - div(y, self.matrix[j][j]), low), high)
+        return x
 
     def newton(self, x: Vector, steps: int, goal: Scalar = 0.0) -> list[Scalar]:
         """Newton steps on Alart and Curnier's equations; x itself where they do not improve it.
@@ -255,6 +275,8 @@ class Sweeps(ContactProblem):
         more = REGULAR / n * total
         d = self.scales
         f, slope = self._equations(x)
+        a = [u - s * v for u, s, v in zip(x, d, self.y(x), strict=True)] if self.meshes else []
+        bends = {self.rows.unmeshed + i: each for i, (_, _, each) in enumerate(self.meshed(a, x))}
         system = []
         for i, row in enumerate(slope):
             line = []
@@ -264,6 +286,9 @@ class Sweeps(ContactProblem):
                     [self.matrix[k][j] + more if k == j else self.matrix[k][j] for k in row],
                 )
                 line.append((1.0 if i == j else 0.0) - row.get(j, 0.0) + moved)
+            if self.meshes is not None and i in bends:  # its bounds follow all x
+                moves = self.meshes.slopes[i - self.rows.unmeshed]
+                line = advanced(line, -bends[i], moves)
             line[i] = line[i] + 1e-14
             system.append(line)
         change = _eliminated(system, [-each for each in f])
@@ -287,6 +312,9 @@ class Sweeps(ContactProblem):
             points += point
             slope += [{3 * i + c: value for c, value in row.items()} for row in rows]
         for component, inside in single:
+            slope.append({len(points): inside})
+            points.append(component)
+        for component, inside, _ in self.meshed(a, x):
             slope.append({len(points): inside})
             points.append(component)
         return subtracted(x, points), slope

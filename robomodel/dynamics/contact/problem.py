@@ -7,7 +7,9 @@ velocities at its end; at an instant x are forces and y accelerations),
   cone K = {|x_t| <= μ x_n}, and -(y + Γ(y)) in its normal cone at x, with De Saxcé's shift
   Γ(y) = (0, 0, μ |y_t|), which turns Coulomb's law into that of a convex cone;
 * a stop's row 0 <= x ⟂ y >= 0;
-* a dry-friction row |x| <= bound, x opposing y at its bound where y is not zero.
+* a dry-friction row |x| <= bound, x opposing y at its bound where y is not zero;
+* the row of a gear's mesh is one of dry friction whose bounds follow the force that it transmits
+  (:class:`Meshes`).
 
 The residual of x, free of units and mass ratios, is max |x - P(x - d (y + Γ))| / d with P the
 projection on each block's set and d = 1 / trace of its block of G (Acary and Brogliato; Le Lidec
@@ -21,8 +23,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
+
+import numpy as np
 
 from robomodel.scalars import Scalar, Vector, div, dot, maximum, minimum, select, sqrt
 
@@ -36,16 +40,28 @@ Slope: TypeAlias = list[dict[int, Scalar]]
 
 @dataclass(frozen=True, slots=True)
 class RowKinds:
-    """The kinds of rows, in this order: contacts (three rows each), stops, dry friction."""
+    """The kinds of rows, in this order: contacts (three each), stops, dry friction, meshes."""
 
     contacts: int
     stops: int = 0
     boxes: int = 0
+    meshes: int = 0
+
+    @property
+    def unmeshed(self) -> int:
+        """Number of rows before those of meshes."""
+        return 3 * self.contacts + self.stops + self.boxes
 
     @property
     def size(self) -> int:
         """Number of rows."""
-        return 3 * self.contacts + self.stops + self.boxes
+        return self.unmeshed + self.meshes
+
+    @property
+    def normals(self) -> list[int]:
+        """The rows that keep distances along normals: of contacts, then of stops."""
+        first = 3 * self.contacts
+        return [*range(2, first, 3), *range(first, first + self.stops)]
 
     @property
     def blocks(self) -> list[slice]:
@@ -135,6 +151,113 @@ def without_gain(matrix: Sequence[Vector], work: Vector, x: Vector, x0: Vector) 
     return [a + share * b for a, b in zip(x0, d, strict=True)]
 
 
+# ---- meshes of gears -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Meshes:
+    """Friction in the meshes of gears, with dry friction of the rotors' bearings in the same rows.
+
+    Λ = ``free`` + ``slopes`` x is what the meshes hand to the joints' side, an impulse.
+    A rotor that turns forwards loses ``forward`` · Λ where it drives (Λ > 0) and ``back`` · -Λ
+    where it is driven: with the efficiencies η these are 1/η_f - 1 and 1 - η_b. So the row's x is
+    at least -``bearing`` - U(Λ) and at most ``bearing`` + U(-Λ), with U(Λ) = max(forward Λ,
+    -back Λ). These are reached where the rotor turns.
+
+    On arrays: slopes (m, n), the others (m,); or lists of scalars of any kind.
+    """
+
+    slopes: Any
+    free: Any
+    forward: Any
+    back: Any
+    bearing: Any
+
+    @staticmethod
+    def count(rows: RowKinds) -> int:
+        """How many numbers it has."""
+        return rows.meshes * (rows.size + 4)
+
+    @staticmethod
+    def of(rows: RowKinds, numbers: Any) -> Meshes:
+        """From these :meth:`numbers`."""
+        m, n = rows.meshes, rows.size
+        slopes, rest = numbers[: m * n], numbers[m * n :]
+        return Meshes(
+            [slopes[i * n : (i + 1) * n] for i in range(m)],
+            *(rest[i * m : (i + 1) * m] for i in range(4)),
+        )
+
+    @staticmethod
+    def side_by_side(rows: RowKinds, numbers: Any) -> Meshes:
+        """From an array (..., count) of :meth:`numbers`."""
+        m, n = rows.meshes, rows.size
+        slopes = numbers[..., : m * n].reshape(*numbers.shape[:-1], m, n)
+        rest = numbers[..., m * n :].reshape(*numbers.shape[:-1], 4, m)
+        return Meshes(slopes, *(rest[..., i, :] for i in range(4)))
+
+    def numbers(self) -> list[Scalar]:
+        """All numbers, one after the other."""
+        return [x for row in (*self.slopes, *self.rest) for x in row]
+
+    @property
+    def rest(self) -> tuple[Any, Any, Any, Any]:
+        """All but the slopes."""
+        return self.free, self.forward, self.back, self.bearing
+
+    def as_arrays(self) -> Meshes:
+        """The same on arrays."""
+        return Meshes(*(np.array(each, dtype=float) for each in (self.slopes, *self.rest)))
+
+    def as_lists(self) -> Meshes:
+        """The same on lists."""
+        return Meshes(*(each.tolist() for each in (self.slopes, *self.rest)))
+
+    def nth(self, i: int) -> Meshes:
+        """One of several side by side, on arrays."""
+        return Meshes(*(each[i] for each in (self.slopes, *self.rest)))
+
+    def transmitted(self, i: int, x: Vector) -> Scalar:
+        """Λ of a mesh."""
+        load: Scalar = self.free[i] + dot(self.slopes[i], x)
+        return load
+
+    def bounds(self, i: int, transmitted: Scalar) -> tuple[Scalar, Scalar]:
+        """The least and the greatest x of a mesh that transmits Λ."""
+        ahead = self.forward[i] * transmitted, -(self.back[i] * transmitted)
+        behind = -ahead[0], -ahead[1]
+        return -(self.bearing[i] + maximum(*ahead)), self.bearing[i] + maximum(*behind)
+
+    def turning(self, i: int, transmitted: Scalar) -> tuple[Scalar, Scalar]:
+        """The derivatives of both bounds by Λ."""
+        mu, nu = self.forward[i], self.back[i]
+        return select(transmitted, nu, -mu), select(transmitted, -mu, nu)
+
+    def alone(self, i: int, own: int, x: Vector) -> tuple[Scalar, Scalar]:
+        """The bounds of a mesh's x, which stands at ``own``, while all other x stay.
+
+        Its own effect on Λ is eliminated: beyond a bound of these the rotor turns with the force
+        that its law gives. :data:`JAMS` where no force can turn it (Painlevé's case: 1 <= ``back``
+        · slope). Of several solutions the clip to these bounds selects that of the least x.
+        """
+        slope, mu, nu = self.slopes[i][own], self.forward[i], self.back[i]
+        rest = self.transmitted(i, x) - slope * x[own]
+        pushed, left = div(mu, 1.0 + mu * slope), 1.0 - nu * slope
+        held = div(nu, select(left - TINY_SINGLE, 1.0, left))
+
+        def lost(load: Scalar) -> Scalar:
+            driven = select(left - TINY_SINGLE, JAMS, -(held * load))
+            loss: Scalar = select(load, driven, pushed * load)
+            return loss
+
+        shift = slope * self.bearing[i]
+        return -(self.bearing[i] + lost(rest - shift)), self.bearing[i] + lost(-(rest + shift))
+
+
+JAMS = 1e30  # N s: bound of a mesh that nothing turns
+JAMMED = 1e20  # N s: larger bounds are those of such a mesh
+
+
 # ---- problems ------------------------------------------------------------------------------------
 
 
@@ -142,7 +265,8 @@ def without_gain(matrix: Sequence[Vector], work: Vector, x: Vector, x0: Vector) 
 class ContactProblem:
     """y = G x + b: G (n, n), b (n,), ``friction`` of the contacts, ``bounds`` of the dry friction.
 
-    Over scalars of any kind; :class:`.complementarity.ArrayProblem` is the one on arrays.
+    ``meshes`` of gears, if there are some: their rows are the last. Over scalars of any kind;
+    :class:`.complementarity.ArrayProblem` is the one on arrays.
     """
 
     rows: RowKinds
@@ -150,6 +274,7 @@ class ContactProblem:
     b: Any
     friction: Any
     bounds: Any
+    meshes: Meshes | None = field(default=None, kw_only=True)
 
     def y(self, x: Any, rows: range | None = None) -> Any:
         """G x + b, all rows or some."""
@@ -178,7 +303,8 @@ class ContactProblem:
     def parts(self, x: Any) -> tuple[Sequence[Any], Sequence[Any], Sequence[Any]]:
         """x by contacts (three components each), of stops, and of dry friction."""
         first, free = 3 * self.rows.contacts, 3 * self.rows.contacts + self.rows.stops
-        return [x[i : i + 3] for i in range(0, first, 3)], x[first:free], x[free:]
+        boxes = x[free : self.rows.unmeshed]
+        return [x[i : i + 3] for i in range(0, first, 3)], x[first:free], boxes
 
     @property
     def frictions(self) -> Sequence[Any]:
@@ -205,6 +331,21 @@ class ContactProblem:
         single += [interval(s, m) for s, m in zip(boxes, self.limits, strict=True)]
         return [self.law(i, each) for i, each in enumerate(contacts)], single
 
+    def meshed(self, a: Any, x: Any) -> list[tuple[Scalar, Scalar, Scalar]]:
+        """For each mesh P of its a, and its slopes by a and by Λ; the bounds are those at x."""
+        result: list[tuple[Scalar, Scalar, Scalar]] = []
+        if self.meshes is None:
+            return result
+        for i, each in enumerate(a[self.rows.unmeshed :]):
+            transmitted = self.meshes.transmitted(i, x)
+            low, high = self.meshes.bounds(i, transmitted)
+            down, up = self.meshes.turning(i, transmitted)
+            below, above = each - low, high - each  # negative where it is beyond
+            point = minimum(maximum(each, low), high)
+            inside = select(below, 0.0, select(above, 0.0, 1.0))
+            result.append((point, inside, select(below, down, select(above, up, 0.0))))
+        return result
+
     def shifted(self, y: Any) -> Any:
         """y + Γ(y)."""
         result = list(y)
@@ -212,18 +353,19 @@ class ContactProblem:
             result[3 * i + 2] = y[3 * i + 2] + mu * length(y[3 * i], y[3 * i + 1])
         return result
 
-    def projected(self, x: Any) -> Any:
-        """The projection of x on the blocks' sets."""
+    def projected(self, x: Any, at: Any = None) -> Any:
+        """The projection of x on the blocks' sets; those of meshes are the sets ``at`` (or x)."""
         contacts, stops, boxes = self.parts(x)
         result = [p for a, mu in zip(contacts, self.frictions, strict=True) for p in cone(a, mu)]
         result += [half_line(a)[0] for a in stops]
-        return result + [interval(a, m)[0] for a, m in zip(boxes, self.limits, strict=True)]
+        result += [interval(a, m)[0] for a, m in zip(boxes, self.limits, strict=True)]
+        return result + [point for point, _, _ in self.meshed(x, x if at is None else at)]
 
     def residual(self, x: Any) -> Any:
         """The largest residual of a block: a velocity, at an instant an acceleration."""
         y = self.shifted(self.y(x))
         moved = [u - d * w for u, d, w in zip(x, self.scales, y, strict=True)]
         worst: Scalar = 0.0
-        for u, p, trace in zip(x, self.projected(moved), self.traces, strict=True):
+        for u, p, trace in zip(x, self.projected(moved, x), self.traces, strict=True):
             worst = maximum(magnitude(trace * (u - p)), worst)
         return worst

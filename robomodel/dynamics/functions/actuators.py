@@ -16,6 +16,7 @@ from robomodel.dynamics.actuators import maps as actuation
 from robomodel.dynamics.actuators.inverse import CONTRADICTS
 from robomodel.dynamics.actuators.maps import (
     UNLIMITED,
+    Losses,
     Reflected,
     copper_loss,
     limits_alone,
@@ -86,11 +87,19 @@ def actuator_forces(
     model: Model,
     q: ArrayLike,
     tau: ArrayLike,
+    *,
+    losses: Losses | None = None,
     **options: Unpack[Options],
 ) -> Array:
     """The motor forces u of least norm that give tau: B u = tau.
 
     Not-a-number where no u gives tau, as on a floating base or a joint without a motor.
+
+    Args:
+        losses: "forward": what motors have to give that drive the joints through lossy gears,
+            u/efficiency; "back": what they have to give while the joints drive them, u ·
+            ``backdrive`` (negative: they help). Both take the rotors' inertia for a part of the
+            load, as if they turned at a constant rate.
 
     Returns:
         u: Motor forces (..., nu).
@@ -106,7 +115,13 @@ def actuator_forces(
         check_arguments(model, {"q": q, "tau": tau}, parameters=given)
     torque = as_array(tau, model.nv, "tau", "nv")
     common_batch(q=as_array(q, model.nq, "q", "nq"), tau=torque)
-    return actuation.forces(actuator_map(model, q, **options), torque)
+    u = actuation.forces(actuator_map(model, q, **options), torque)
+    if losses is None:
+        return u
+    shares = actuation.shares(model, losses)
+    if losses == "forward":
+        return np.asarray(u / shares)
+    return np.asarray(u * [each.backdrive for each in model.actuators])
 
 
 @algorithm(actuation.positions, positions=("nu",))
@@ -336,6 +351,8 @@ def torque_limits(
     model: Model,
     q: ArrayLike,
     v: ArrayLike | None = None,
+    *,
+    losses: Losses | None = None,
     **options: Unpack[Options],
 ) -> tuple[Array, Array]:
     """Least and greatest force on each coordinate while those on all others are zero.
@@ -347,6 +364,8 @@ def torque_limits(
         v: Velocities (..., nv); with them torque-speed curves count too: driving force falls
             linearly to zero at no-load speed; without a curve it is zero beyond the velocity limit.
             Braking force stays.
+        losses: "forward": what arrives through lossy gears of motors that drive the joints;
+            "back": loads on the joints that motors hold (infinite through self-locking gears).
 
     Returns:
         lower: Least forces (..., nv).
@@ -359,6 +378,8 @@ def torque_limits(
         array([45., 36.])
     """
     rates = np.zeros(model.nv) if v is None else v
+    if losses is not None:
+        return actuation.limits(*_motors(model, q, v, losses, **options))
     if options.get("backend") == "numpy":
         return actuation.limits(*_motors(model, q, v, **options))
     with np.errstate(all="ignore"):
@@ -377,6 +398,8 @@ def torque_polytope(
     q: ArrayLike,
     joints: Sequence[str] | str,
     v: ArrayLike | None = None,
+    *,
+    losses: Losses | None = None,
     **options: Unpack[Options],
 ) -> Array | list[Array]:
     """Corners of the torques that these coordinates can have together at q, all others zero.
@@ -384,13 +407,15 @@ def torque_polytope(
     Args:
         joints: Names of independent coordinates (``model.dof_names``).
         v: Velocities (..., nv), as in :func:`torque_limits`.
+        losses: "forward" or "back", as in :func:`torque_limits`.
 
     Returns:
         corners: (m, len(joints)), those of two coordinates counterclockwise; of a batch a list of
             such arrays, one for each state.
 
     Raises:
-        ValueError: An actuator has no effort limit, or arrays do not fit.
+        ValueError: An actuator has no effort limit, or "back" is asked of one whose gear locks
+            itself; arrays do not fit.
         UnknownNameError: A coordinate that is not known.
 
     Examples:
@@ -402,7 +427,7 @@ def torque_polytope(
                [  0.,  36.]])
     """
     chosen = actuation.selected(model, joints)
-    matrix, lower, upper = _motors(model, q, v, **options)
+    matrix, lower, upper = _motors(model, q, v, losses, **options)
     shape, wide, low, high = actuation.broadcast(matrix, lower, upper)
     actuation.needs_limits(model, low, high)
     corners = [actuation.polytope(wide[n], chosen, low[n], high[n]) for n in np.ndindex(*shape)]
@@ -410,12 +435,22 @@ def torque_polytope(
 
 
 def _motors(
-    model: Model, q: ArrayLike, v: ArrayLike | None, **options: Unpack[Options]
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike | None,
+    losses: Losses | None = None,
+    **options: Unpack[Options],
 ) -> tuple[Array, Array, Array]:
-    """B, and the least and the greatest force of each actuator at the rates Bᵀ v."""
+    """B, and the least and the greatest force of each actuator at the rates Bᵀ v.
+
+    With ``losses`` those on the joint's side of its gear.
+    """
+    shares = None if losses is None else actuation.shares(model, losses)
     rates = np.zeros(model.nv) if v is None else as_array(v, model.nv, "v", "nv")
     with np.errstate(all="ignore"):
         matrix, low, high = run(model, "motors", {"q": q, "v": rates}, **options)
     lost = np.isnan(np.einsum("...ij,...i->...j", matrix, rates))
     low, high = np.where(low < -UNLIMITED, -np.inf, low), np.where(high > UNLIMITED, np.inf, high)
+    if shares is not None:
+        low, high = (np.where(x == 0.0, 0.0, x * shares) for x in (low, high))
     return matrix, np.where(lost, np.nan, low), np.where(lost, np.nan, high)

@@ -54,6 +54,7 @@ class Element:
     damping: float
     friction: float
     deadband: float = 0.0
+    of_joint: bool = False
 
     @property
     def stretch(self) -> Scalar:
@@ -93,7 +94,7 @@ def elements(state: Configuration) -> Iterator[Element]:
                 row = dict(enumerate(state.rows[r], cluster.v.start))
                 yield Element(
                     joint.name, values[i], row, joint.stiffness, joint.reference,
-                    joint.damping, joint.friction, joint.deadband,
+                    joint.damping, joint.friction, joint.deadband, of_joint=True,
                 )  # fmt: skip
     for spring in model.springs:
         x, row = measure(state, spring)

@@ -74,8 +74,10 @@ from robomodel.vocabulary.inertias import (
 )
 from robomodel.vocabulary.schema import (
     ARMATURE,
+    COUPLING,
     DYNAMICS,
     MOTOR,
+    REDUCTION,
     SPRING,
     add,
     number,
@@ -288,6 +290,8 @@ class MjcfTies:
 
     def _couplings(self) -> None:
         for coupling in self.description.couplings:
+            if not isinstance(coupling, PolynomialCoupling) and COUPLING.of(coupling):
+                self.draft.lost.append(f"the losses of the coupling '{coupling.name}'")
             if isinstance(coupling, LinkCoupling):
                 terms = reversed(path_terms(coupling, self.moved_by))
                 relation = [(joint.name, k) for joint, k in terms]
@@ -342,6 +346,8 @@ class MjcfTies:
             self.draft.lost.append(f"the transmission '{transmission.name}'")
             return
         for actuator, terms in driven:
+            if REDUCTION.of(actuator):
+                self.draft.lost.append(f"the losses of the actuator '{actuator.name}'")
             name = self.draft.unused("actuator", actuator.name or transmission.name)
             element = self.draft.add("actuator", "motor", name=name)
             if len(terms) == 1:
@@ -450,6 +456,8 @@ def to_mjcf(description: Description) -> tuple[str, list[str]]:
     tree = _BodyWriter(description)
     tree.write()
     for coupling in rotors:
+        if COUPLING.of(coupling):
+            tree.draft.lost.append(f"the losses of the coupling '{coupling.name}'")
         (rotor, _), *terms = coupling.terms
         name, relation = rotor.removesuffix(rotor_name("")), {joint: -k for joint, k in terms}
         tendon = fixed_tendon(tree.draft, name, list(relation.items()))

@@ -32,7 +32,15 @@ from robomodel.parsers.sdf.document import BETWEEN, MODEL, SdfDocument
 from robomodel.parsers.sdf.frames import SdfFrame, SdfFrames, source_of
 from robomodel.vocabulary.frames import WORLD, check_direction, limits_of, read_type
 from robomodel.vocabulary.motors import drake_armature, read_motor
-from robomodel.vocabulary.schema import DYNAMICS, LIMIT, MIMIC, Fields, read_by, read_contents
+from robomodel.vocabulary.schema import (
+    COUPLING,
+    DYNAMICS,
+    LIMIT,
+    MIMIC,
+    Fields,
+    read_by,
+    read_contents,
+)
 from robomodel.vocabulary.xml import CUSTOM, Element, shown, spelled, words
 
 _UNBOUNDED = 1e16  # written for infinity before SDF 1.10
@@ -497,6 +505,13 @@ class Gearboxes:
         if not is_world(frame, name):
             reference = self.carriers.carrier(frame, name, element)
         ratio = document.value(element, "gearbox_ratio", 1.0)
+        losses = {
+            each.field: _number(document, element, each.name, words_[0])
+            for each in COUPLING.attributes
+            if (words_ := _words(element, each.name, 1)) is not None
+        }
+        if fault := COUPLING.fault(losses):
+            raise document.error(element, fault)
         terms: list[dict[str, float]] = []
         for end, tag in ((parent, "axis"), (child, "axis2")):
             part = element.find(tag)
@@ -516,12 +531,13 @@ class Gearboxes:
         ):
             (s1,), (s2,) = signs
             return LinkCoupling(
-                frame.name, parent.name, child.name, 0.0 - ratio * s1 * s2, s2 * offset, source
-            )
+                frame.name, parent.name, child.name, 0.0 - ratio * s1 * s2, s2 * offset, source,
+                **losses,
+            )  # fmt: skip
         total = dict(second)
         for joint, k in first.items():
             total[joint] = total.get(joint, 0.0) + ratio * k
-        return JointCoupling(frame.name, tuple(total.items()), offset, source)
+        return JointCoupling(frame.name, tuple(total.items()), offset, source, **losses)
 
     def _angle(
         self, reference: SdfFrame, end: SdfFrame, direction: Vec3, gearbox: SdfFrame, tag: str

@@ -74,6 +74,7 @@ from robomodel.vocabulary.frames import (
 from robomodel.vocabulary.inertias import physical_inertias
 from robomodel.vocabulary.motors import add_drake_armature, add_motor, add_transmission
 from robomodel.vocabulary.schema import (
+    COUPLING,
     LIMIT,
     Names,
     add_text,
@@ -357,6 +358,8 @@ class SdfTies:
             else:
                 continue
             free = [joint for joint, _ in terms if joint not in mimics]
+            if not isinstance(each, PolynomialCoupling) and COUPLING.of(each):
+                self.draft.lost.append(f"the losses of the coupling '{each.name}'")
             if len(terms) != 2 or not free:
                 self.draft.lost.append(f"the coupling '{each.name}' of {len(terms)} joints")
                 continue
@@ -424,6 +427,8 @@ class SdfTies:
         reference = self._within(element, paths[0][0].parent)
         add_text(element, "gearbox_reference_body", reference)
         add_text(element, "gearbox_ratio", number(0.0 - coupling.ratio))
+        for each, value in COUPLING.of(coupling).items():
+            set_custom(element, each.name, number(value))
         for tag, path, end in zip(("axis", "axis2"), paths, ends, strict=True):
             axis, body = path[-1].axis, self.plan.body(end)
             if body != end:

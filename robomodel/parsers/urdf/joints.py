@@ -33,7 +33,6 @@ from robomodel.spatial import cross
 from robomodel.tolerances import NOTHING, PARALLEL
 from robomodel.vocabulary.frames import (
     ENDS,
-    NAME_TYPE,
     X,
     add_ends,
     add_origin,
@@ -52,6 +51,7 @@ from robomodel.vocabulary.frames import (
 from robomodel.vocabulary.motors import add_motor, add_rotor, read_motor, read_rotor
 from robomodel.vocabulary.schema import (
     ARMATURE,
+    COUPLING,
     DYNAMICS,
     INITIAL,
     JOINT_DYNAMICS,
@@ -470,7 +470,7 @@ def add_loop(root: Element, loop: Loop) -> None:
 
 def read_coupling(document: Document, element: Element) -> CouplingElement:
     """A coupling of links (URDF+: a gear, a belt), a linear one of joints, or a polynomial."""
-    document.expect(element, NAME_TYPE)  # URDF+ files give a type, which changes nothing
+    losses = read(document, element, COUPLING)  # URDF+ files give a type, which changes nothing
     name = document.text(element, "name")
     terms = [child for child in element if child.tag == "joint"]
     parts = read_parts(document, element, _COUPLING_PARTS, frozenset(("joint",)))
@@ -481,7 +481,10 @@ def read_coupling(document: Document, element: Element) -> CouplingElement:
             raise document.error(
                 polynomial, "a coupling by <polynomial> has nothing else; write two couplings"
             )
+        if losses:
+            raise document.error(element, "a coupling by <polynomial> is no gear: it has no losses")
         return PolynomialCoupling(name, *_polynomial(document, polynomial), source)
+    values |= losses
     if not terms:
         if "predecessor" not in parts and "successor" not in parts:
             raise document.error(
@@ -518,6 +521,7 @@ def _polynomial(document: Document, element: Element) -> tuple[str, str, tuple[f
 def add_coupling(root: Element, coupling: CouplingElement) -> None:
     """``<coupling>``."""
     element = add(root, "coupling", name=coupling.name)
+    write(element, COUPLING, coupling)
     if isinstance(coupling, LinkCoupling):
         add(element, "predecessor", link=coupling.predecessor)
         add(element, "successor", link=coupling.successor)

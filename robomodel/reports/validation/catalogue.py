@@ -192,6 +192,16 @@ _CHECKS = (
         "The armature is out of proportion to what the joint carries, or to its counterpart's.",
         "Write the rotor's inertia times the square of the ratio.",
     ),
+    Check(
+        "self-locking", "warning",
+        "A drive locks itself: no load on the limb moves its motor.",
+        "Nothing if it is meant; a leg that lands needs a spring behind such a drive.",
+    ),
+    Check(
+        "mesh-jam", "warning",
+        "A drive stops at once when its motor brakes: its gear wedges.",
+        "Give the rotor more inertia or the gear less friction, or take it as it is.",
+    ),
     # ---- units
     Check(
         "millimetres", "warning",

@@ -37,6 +37,7 @@ from robomodel.reports.document import (
 from robomodel.reports.drawings import Drawings
 from robomodel.reports.plots import Line, Plot
 from robomodel.reports.validation import file_checks as files
+from robomodel.reports.validation import loss_checks as losses
 from robomodel.reports.validation import mechanism_checks as mechanics
 from robomodel.reports.validation import number_checks as numbers
 from robomodel.reports.validation import twin_checks as twins
@@ -57,6 +58,7 @@ CHECKS: tuple[Callable[[CheckContext], Iterator[Finding]], ...] = (
     twins.check_twins,
     numbers.check_shapes,
     numbers.check_rotors,
+    losses.check_losses,
     numbers.check_units,
     files.check_meshes,
     files.check_zero_limits,

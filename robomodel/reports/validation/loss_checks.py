@@ -1,0 +1,56 @@
+"""Checks of lossy gears: drives that lock themselves, and drives that stop at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from robomodel.dynamics import crba
+from robomodel.dynamics.actuators.meshes import MeshRows
+from robomodel.dynamics.kinematics.state import Configuration
+from robomodel.reports.document import Finding, note, warning
+from robomodel.reports.validation.context import CheckContext
+
+NEAR = 0.05  # above the bound of backdrive by which a drive is near it
+
+
+def check_losses(context: CheckContext) -> Iterator[Finding]:
+    """Self-locking drives, and those whose motor cannot brake without stopping at once."""
+    model = context.model
+    lossy = [each for each in model.actuators if each.lossy]
+    if not lossy:
+        return
+    q = model.neutral()
+    state, mass = Configuration(model, q.tolist()), np.asarray(crba(model, q))
+    for each in lossy:
+        joint = each.terms[0][0]
+        source = context.couplings.get(f"{each.name}_rotor", context.joint_source(joint))
+        if each.backdrive <= 0.0:
+            report = warning if model.floating_base is not None else note
+            yield report(
+                "self-locking",
+                source,
+                f"the drive '{each.name}' of '{joint}' locks itself (backdrive "
+                f"{each.backdrive:.3g}): no load turns its motor, and none on the limb moves it",
+                "if it is meant, nothing to do; a leg that lands needs springs behind such a drive",
+            )
+        rows = MeshRows.of(model, state, each)
+        rate, momentum = (np.array(x, dtype=float) for x in (rows.rate, rows.momentum))
+        load = 1.0 - float(momentum @ np.linalg.solve(mass, rate))  # the load's share of inertia
+        if load <= 0.0:
+            continue
+        bound = 1.0 - 1.0 / load
+        if each.backdrive <= bound + NEAR:
+            stops = each.backdrive <= bound
+            how = "stops" if stops else "nearly stops"
+            report = warning if stops else note
+            yield report(
+                "mesh-jam",
+                source,
+                f"the drive '{each.name}' of '{joint}' {how} at once when its motor brakes: its "
+                f"backdrive {each.backdrive:.3g} is {'below' if stops else 'near'} {bound:.3g}, "
+                "minus the rotor's inertia by that of its load (at neutral)",
+                "give the rotor more inertia, or the gear a lower friction, if it shall run down",
+                each.backdrive,
+            )
