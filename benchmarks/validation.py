@@ -5,7 +5,9 @@ which those of equal content, scenes and xacro sources are left out. In each rob
 are mirror images or copies of each other, faults of each kind are seeded into links and joints that
 have a counterpart: one at a time, then two at once on one link. A fault counts as named if there is
 a new warning or error that stands at its element, or names it as the counterpart. Prints the rows
-of docs/validate.md; with ``--warnings`` the warnings of every file as it is, to be judged.
+of docs/validate.md; with ``--warnings`` the warnings of every file as it is, to be judged. With
+``--reference`` faults of each kind in the shipped robots and in these files, which are named beside
+the robot without the fault; in the shipped robots by themselves, too.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import multiprocessing
 import os
 import re
 import warnings
+import zlib
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -132,7 +135,8 @@ def outcome(task: tuple[str, int]) -> tuple[str, Outcome | str]:
              for kind, fault in AMONG_TWINS.items()}  # fmt: skip
     for kind, fault in {**kinds, "two at once": twice}.items():
         for number in range(count):
-            result = fault(model, 7919 * number + len(kind), among)
+            seed = zlib.crc32(f"{kind} {number} {Path(path).name}".encode())
+            result = fault(model, seed, among)
             if result is None or result[0] == model.description:
                 continue
             there = is_named(result, found(result[0]) - before)
@@ -173,6 +177,49 @@ def rows(outcomes: list[Outcome]) -> Iterator[str]:
         yield f"| all single ones | {named} of {seeded} | {share:.1f} % | {exactly} |"
 
 
+Tally = Counter[tuple[str, str, bool]]
+"""The number of faults by kind, column of the table, and whether they are named."""
+
+
+def beside_reference(task: tuple[str, bool, int]) -> Tally:
+    """Faults of each kind in one file, named beside the file without them, and alone if wanted."""
+    import robomodel as rm
+    from benchmarks.shared.seeded_faults import KINDS, against, alone
+    from benchmarks.shared.seeded_faults import is_named as is_named_as
+
+    path, by_itself, count = task
+    tally = Tally()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            model = rm.load(path)
+        except rm.DescriptionError:
+            return tally
+        alike = counterparts(model)
+        for kind, fault in KINDS.items():
+            before = alone(kind, model.description) if by_itself else set()
+            for seed in range(count):
+                if (seeded := fault(Seeds(model, seed))) is None:
+                    continue
+                named = is_named_as(kind, seeded, against(model, seeded[0]))
+                tally[kind, "reference", named] += 1
+                if by_itself:
+                    column = "counterpart" if set(seeded[1]) & alike else "no counterpart"
+                    named = is_named_as(kind, seeded, alone(kind, seeded[0]) - before)
+                    tally[kind, column, named] += 1
+    return tally
+
+
+def rows_of_reference(tally: Tally) -> Iterator[str]:
+    """A row of the table for each kind of fault."""
+    for kind in dict.fromkeys(kind for kind, _, _ in tally):
+        cells = []
+        for column in ("reference", "counterpart", "no counterpart"):
+            named, missed = (tally[kind, column, x] for x in (True, False))
+            cells.append(f"{named} of {named + missed}" if named + missed else "")
+        yield f"| {kind} | {' | '.join(cells)} |"
+
+
 def main() -> None:
     """The command."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -181,6 +228,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=min(2, os.cpu_count() or 1))
     parser.add_argument("--warnings", action="store_true")
+    parser.add_argument("--reference", action="store_true")
     options = parser.parse_args()
     files = robot_files(options.folders)
     if options.list:
@@ -189,6 +237,14 @@ def main() -> None:
         if options.warnings:
             for lines in pool.imap(warnings_of, files):
                 print("\n".join(lines), flush=True)
+            return
+        if options.reference:
+            from robomodel import robots
+
+            shipped = [(str(robots.path(name)), True, options.seeds) for name in robots.names()]
+            tasks = [*shipped, *((file, False, options.seeds) for file in files)]
+            tallies = pool.imap_unordered(beside_reference, tasks)
+            print("\n".join(rows_of_reference(sum(tallies, Tally()))))
             return
         results = list(pool.imap_unordered(outcome, [(file, options.seeds) for file in files]))
     outcomes = [each for _, each in results if isinstance(each, Outcome)]

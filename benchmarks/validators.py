@@ -19,6 +19,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -125,11 +126,12 @@ def planted(path: Path, folder: Path, simcheck: Path) -> Iterator[tuple[str, Pat
     )
     for line in listed.stdout.splitlines():
         name = line.split()[0]
-        out = folder / f"{path.stem}_{name}.urdf"
+        out = folder / name  # a folder with the file and its meshes
         command = [str(simcheck), "mutate", "--defect", name, "-o", str(out), str(path)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode == 0 and out.exists():
-            yield f"simcheck: {name}", path, out
+        made = sorted(out.glob("*.urdf"))
+        if done.returncode == 0 and made:
+            yield f"simcheck: {name}", path, made[0]
 
 
 def main() -> None:
@@ -173,7 +175,9 @@ def main() -> None:
 
 def renamed(said: Said, sound: Path, wrong: Path) -> Said:
     """What is said of one file as it would be of the other."""
-    return Counter({k.replace(f"{sound}", f"{wrong}").replace(sound.name, wrong.name): n
+    pairs = ((sound, wrong), (sound.parent, wrong.parent))
+    words = [(f"{a}", f"{b}") for a, b in pairs] + [(sound.name, wrong.name)]
+    return Counter({reduce(lambda text, pair: text.replace(*pair), words, k): n
                     for k, n in said.items()})  # fmt: skip
 
 

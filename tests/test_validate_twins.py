@@ -379,3 +379,37 @@ def test_rods_of_a_parallelogram_are_copies() -> None:
     assert told(crank(-0.02)) == []
     found = told(crank(-0.02, 0.014))
     assert {each.source.element for each in found} == {"link 'front'", "link 'back'"}
+
+
+@pytest.mark.parametrize(
+    ("change", "check", "told_of"),
+    [
+        ({}, None, ""),
+        ({"stiffness": 900.0}, "asymmetry", "stiffness is 900"),
+        ({"length": 0.2}, "asymmetry", "length is 0.2"),
+        ({"end": -0.2}, "anchor", "an end of it is 0.05 m"),
+    ],
+)
+def test_springs_between_points(change: dict[str, float], check: str | None, told_of: str) -> None:
+    """Two mirrored arms with springs to the base, of which the right one's is another."""
+
+    def spring(side: str, y: float, *, stiffness: float = 400.0, length: float = 0.1,
+               end: float = -0.15) -> str:  # fmt: skip
+        return (
+            f'<spring name="{side}_spring" stiffness="{stiffness}" length="{length}" damping="2">'
+            f'<predecessor link="base"><origin xyz="0 {y} 0.1"/></predecessor>'
+            f'<successor link="{side}"><origin xyz="0.05 0 {end}"/></successor></spring>'
+        )
+
+    file = robot(*(
+        link(side) + joint(side[0], "base", side, f"0 {y} 0", axis="0 1 0")
+        + link(f"{side}_hand") + joint(f"{side[0]}w", side, f"{side}_hand", "0 0 -0.4",
+                                       axis="0 1 0")
+        + spring(side, y, **(change if side == "right" else {}))
+        for side, y in (("left", 0.2), ("right", -0.2))
+    ))  # fmt: skip
+    found = told(file)
+    assert {(each.check, each.source.element) for each in found} == (
+        {(check, "spring 'left_spring'"), (check, "spring 'right_spring'")} if check else set()
+    )
+    assert not check or any(told_of in each.message for each in found)

@@ -24,6 +24,7 @@ ROUNDED_GAP = 1e-3  # of a cluster's size: the largest gap that rounding of a fi
 FIVE_DIGITS = 2e-5  # of the robot's size: gap that five digits of lengths and angles leave
 NOT_CLOSED = 5e-3  # of the robot's size: loops farther open are not meant to be closed there
 BEYOND_LIMITS = 0.1  # rad or m: singularities no farther beyond the limits are findings
+ANY_DISTANCE = 1e3  # times as far as the independent joints: a sample near a dead point
 BETTER = 10.0  # times better conditioned: other independent coordinates are a finding
 LIMIT_ROUNDED = 0.01  # of a range: a file's limits count as its ends within this
 POOR = 10.0  # times the usual condition: a start that is nearly singular
@@ -364,14 +365,21 @@ def check_coordinates(context: CheckContext) -> Iterator[Finding]:
             yield warning(
                 "coordinates",
                 context.joint_source(chosen.joints[0]),
-                f"{_names(chosen.joints)} as independent of cluster '{cluster.name}': other "
-                f"joints move up to {chosen.worst:.3g} times as far (median {chosen.median:.3g}; "
-                f"1/σ) within the limits, with {_names(best.joints)} only {best.worst:.3g} (median "
+                f"{_names(chosen.joints)} as independent of cluster '{cluster.name}': the whole "
+                f"moves {_as_far(chosen.worst)} (median {chosen.median:.3g}; 1/σ) within the "
+                f"limits, with {_names(best.joints)} {_as_far(best.worst)} (median "
                 f"{best.median:.3g})",
                 f"mark {_names(best.joints)} independent instead",
                 worse,
                 "times",
             )
+
+
+def _as_far(worst: float) -> str:
+    """How far a cluster moves at most per unit of its independent joints, in words."""
+    if worst > ANY_DISTANCE:
+        return "while they are at rest, at a dead point"
+    return f"up to {worst:.3g} times as far"
 
 
 # ---- limits --------------------------------------------------------------------------------------

@@ -11,11 +11,12 @@ import math
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TypeAlias
 
 import numpy as np
 
 from robomodel.arrays import Array
-from robomodel.description import ONE_DOF, Joint, Limits, Loop
+from robomodel.description import ONE_DOF, Joint, Limits, Loop, Spring
 from robomodel.description.poses import distance, link_poses
 from robomodel.errors import Source
 from robomodel.reports.comparison.differences import (
@@ -46,6 +47,7 @@ ANOTHER = 3  # of mass, centre, inertia, place and axis: links that differ in mo
 PAIRED = 0.5  # cost from which a link fixed to a body corresponds to none of the other body
 
 Tell = Callable[[int], Finding]
+Tie: TypeAlias = Loop | Spring
 
 
 @dataclass(frozen=True, eq=False)
@@ -687,35 +689,40 @@ def span_text(joint: Joint) -> str:
 
 
 def read_loops(context: CheckContext, twins: Twins, images: dict[int, int]) -> Iterator[Reading]:
-    """Ends of loops between bodies that correspond; ``images``: segments → their counterparts."""
+    """Ends of loops and springs between bodies that correspond; numbers of springs.
+
+    ``images``: segments → their counterparts.
+    """
     skeleton, description = twins.skeleton, context.model.description
     poses = link_poses(description)
     bodies = skeleton.bodies
     own = {one for one, _ in twins.pairs}
     taken: set[str] = set()
 
-    def ends(loop: Loop) -> tuple[int, int]:
+    def ends(loop: Tie) -> tuple[int, int]:
         return bodies[loop.predecessor.link], bodies[loop.successor.link]
 
-    def point(loop: Loop, end: int) -> Array:
+    def point(loop: Tie, end: int) -> Array:
         anchor = (loop.predecessor, loop.successor)[end]
         pose = poses[anchor.link]
         at = np.array(pose.rotation) @ np.array(anchor.origin.xyz) + np.array(pose.xyz)
         body = bodies[anchor.link]
         return at if body == ROOT else np.asarray(at - skeleton.segments[body].place)
 
-    for loop in description.loops:
+    springs = [each for each in description.springs if isinstance(each, Spring)]
+    ties: list[Tie] = [*description.loops, *springs]
+    for loop in ties:
         here = ends(loop)
         if not own & set(here):
             continue
         there = tuple(images.get(body, body) for body in here)
-        others = [each for each in description.loops
-                  if each.type == loop.type and each is not loop and each.name not in taken
+        others = [each for each in ties
+                  if _kind(each) == _kind(loop) and each is not loop and each.name not in taken
                   and ends(each) in (there, there[::-1])]  # fmt: skip
         if not others:
             continue
 
-        def far(other: Loop, loop: Loop = loop, there: tuple[int, ...] = there) -> float:
+        def far(other: Tie, loop: Tie = loop, there: tuple[int, ...] = there) -> float:
             order = (0, 1) if ends(other) == there else (1, 0)
             return max(
                 _norm(twins.map @ point(loop, end) - point(other, order[end]))
@@ -728,16 +735,19 @@ def read_loops(context: CheckContext, twins: Twins, images: dict[int, int]) -> I
         gaps = [distance(each.predecessor, each.successor, poses) for each in (loop, other)]
         off = far(other)
         doubts = [min(gap / off, 1.0) * 2.0 if off else 0.0 for gap in gaps]
-        if loop.type == "rod":
+        if _kind(loop) in ("rod", "spring"):
             doubts = [0.0, 0.0]
         yield Reading(
             "place",
-            (f"loop {loop.name}", f"loop {other.name}"),
+            (f"{_kind(loop)} {loop.name}", f"{_kind(other)} {other.name}"),
             off / skeleton.size,
             OTHER_PLACE,
             partial(_tell_end, (loop, other), off),
             doubts,
         )
+        if isinstance(loop, Spring) and isinstance(other, Spring):
+            yield from _springs((loop, other))
+            continue
         lengths = [each.length for each in (loop, other)]
         if lengths[0] and lengths[1] and twins.placed:
             amount = _apart(lengths[0], lengths[1])
@@ -746,7 +756,38 @@ def read_loops(context: CheckContext, twins: Twins, images: dict[int, int]) -> I
                           tell)  # fmt: skip
 
 
-def _tell_end(loops: tuple[Loop, Loop], off: float, side: int) -> Finding:
+def _kind(tie: Tie) -> str:
+    return "spring" if isinstance(tie, Spring) else tie.type
+
+
+def _springs(springs: tuple[Spring, Spring]) -> Iterator[Reading]:
+    """Stiffness, damping and length of springs."""
+    names = f"spring {springs[0].name}", f"spring {springs[1].name}"
+    for quantity in ("stiffness", "damping", "length"):
+        one, other = (getattr(each, quantity) for each in springs)
+        if one is None or other is None:
+            amount = 0.0 if one is other else 1.0
+        else:
+            amount = abs(one - other) / (max(abs(one), abs(other)) or 1.0)
+        tell = partial(_tell_spring, springs, quantity)
+        yield Reading(quantity, names, amount, DIFFERENT, tell)
+
+
+def _tell_spring(springs: tuple[Spring, Spring], quantity: str, side: int) -> Finding:
+    wrong, right = springs[side], springs[1 - side]
+    own, other = (
+        "not given" if (value := getattr(each, quantity)) is None else f"{value:.6g}"
+        for each in (wrong, right)
+    )
+    return warning(
+        "asymmetry",
+        wrong.source,
+        f"its {quantity} is {own}, that of '{right.name}', its counterpart, {other}",
+        f"check the {quantity} of both",
+    )
+
+
+def _tell_end(loops: tuple[Tie, Tie], off: float, side: int) -> Finding:
     wrong, right = loops[side], loops[1 - side]
     ends = " and ".join(
         f"{shown(each.origin.xyz)} in '{each.link}'"
@@ -767,7 +808,7 @@ def _tell_end(loops: tuple[Loop, Loop], off: float, side: int) -> Finding:
     )
 
 
-def _tell_length(loops: tuple[Loop, Loop], side: int) -> Finding:
+def _tell_length(loops: tuple[Tie, Tie], side: int) -> Finding:
     wrong, right = loops[side], loops[1 - side]
     return warning(
         "anchor",
