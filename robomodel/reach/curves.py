@@ -198,7 +198,7 @@ def curves(
     """The curves of these independent velocities from every start."""
     part = whole_part(model, motion.cluster.index)
     sweeps = [_Sweep(motion, part, column, start) for start in starts for column in columns]
-    walk(part, [half for each in sweeps for half in each.halves])
+    walk([half for each in sweeps for half in each.halves])
     return [each.curve() for each in sweeps]
 
 

@@ -11,32 +11,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, NamedTuple
 
 import numpy as np
 
-from robomodel.arrays import Array, Mask
+from robomodel.arrays import Array
 from robomodel.kernels.function import TracedFunction
 from robomodel.mechanism import closure as newton
 from robomodel.mechanism.closure import Geometry, LinearCoupling
-from robomodel.mechanism.continuation import CROSSING, Continuation, Ends, Limits
-from robomodel.model.configurations.following import enough
+from robomodel.mechanism.continuation import CROSSING, Continuation, Ends, Limits, Points
+from robomodel.mechanism.continuation import joined as joined_points
 from robomodel.model.derived import traced
 from robomodel.model.elements import Cluster
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector
-from robomodel.tolerances import MOVES, NOTHING, SINGULAR, TINY, WITHIN
+from robomodel.tolerances import CLOSED, MOVES, NOTHING, SINGULAR, WITHIN
 
 STEP = 0.08  # radians, or cluster sizes, along a path or curve
 SHORTEST = 1e-5  # of these steps
 HALF_PATH = 60.0  # of each half of a path
 TURNS = 8  # of a joint without limits in a part where couplings turn joints with limits
 AHEAD = 0.95  # cosine of the angle between tangents of neighbours
-CLOSINGS = 20  # steps that close the loops after a stride
-CLOSE = 1e-15  # m, sines: a gap of rounding alone
-GAINED = 0.1  # of the gap: what more than is left after a step asks for another K⁺
 WEAK = 1e-3  # of the greatest singular value: rounding, 1e-6, parts ways that cross by its root
 VARIED = 1e-5  # rad, sizes: of central differences, at the cube root of rounding
 
@@ -156,25 +153,20 @@ class Part:
 
     @cached_property
     def _strides(self) -> dict[tuple[int, ...], Continuation]:
-        """Strides of its free columns, as they are asked for."""
+        """Strides of free columns, as they are asked for."""
         return {}
 
-    def passes(self, q: Array, moved: Array, free: tuple[int, ...]) -> bool:
-        """Whether a stride of ``free`` columns between q and moved (1, nq) stays on its branch.
-
-        It does unless K loses a rank between them where branches miss each other.
-        """
-        if not self.rows:
-            return True
-        along = self._strides.get(free)
-        if along is None:
+    def strides(self, held: Sequence[int] = ()) -> Continuation:
+        """Its strides while columns are held. Limits are none of their barriers."""
+        free = tuple(c for c in self.columns if c not in set(held))
+        if free not in self._strides:
             nothing = np.zeros(0)
             limits = Limits(np.zeros((0, len(free))), np.zeros(0, dtype=np.intp), nothing, nothing)
-            mechanism = PartMechanism(self, list(free))
-            rank = min(self.rank, len(free))
-            along = Continuation(mechanism, len(free), rank, limits, self.crossing)
-            self._strides[free] = along
-        return bool(along.led(along.at(q), moved)[1][0] != Ends.SINGULAR)
+            mechanism, rank = PartMechanism(self, list(free)), min(self.rank, len(free))
+            self._strides[free] = Continuation(
+                mechanism, len(free), rank, limits, self.crossing, slack=CLOSED
+            )
+        return self._strides[free]
 
     @cached_property
     def interest(self) -> tuple[int, ...]:
@@ -249,60 +241,34 @@ class Part:
         return result
 
     def moved(self, q: Array, motion: Array, held: Sequence[int] = ()) -> Array | None:
-        """One q moved along a motion and closed again, as :meth:`stepped`; None where it cannot."""
-        moved, _, closed = self.stepped(q[None], motion[None], self.free(held)[None])
+        """One q moved along a motion (columns) and closed again; None where it cannot be closed."""
+        along = self.strides(held)
+        moved, _, closed = along.corrected(along.at(q[None]), self.among(motion, held)[None])
         return moved[0] if closed[0] else None
 
-    def stepped(self, q: Array, motion: Array, free: Array) -> tuple[Array, Array, Mask]:
-        """q (n, nq) moved along motions (n, columns) in comparable units and closed again.
+    def among(self, motion: Array, held: Sequence[int] = ()) -> Array:
+        """A motion (..., columns of the cluster) in its columns that are not held."""
+        return motion[..., [c for c in self.columns if c not in set(held)]]
 
-        Also :meth:`matrix` there, and where they are closed. By Newton's method with least steps of
-        the ``free`` columns (n, columns), K⁺ of which is computed anew where they gain little.
-        """
-        rows, geometry = list(self.rows), self.geometry
-        q, values, jacobian = geometry.step(q, motion * self.unit)
-        matrix = self.matrix(jacobian, free)
-        if not rows:
-            return q, matrix, np.ones(len(q), dtype=bool)
-        values = values[:, rows]
-        gap = np.max(np.abs(values), axis=1)
-        going: Mask = gap > CLOSE
-        inverse = self.inverse(matrix, free)
-        for _ in range(CLOSINGS):
-            if not np.any(going):
-                break
-            step = np.einsum("ncr,nr->nc", inverse, values) * (going[:, None] * self.unit)
-            ahead, opened, jacobian = geometry.step(q, -step)
-            opened = opened[:, rows]
-            after = np.max(np.abs(opened), axis=1)
-            going &= after < gap
-            slow = going & (after > GAINED * gap)
-            q, values = np.where(going[:, None], ahead, q), np.where(going[:, None], opened, values)
-            matrix = np.where(going[:, None, None], self.matrix(jacobian, free), matrix)
-            gap = np.where(going, after, gap)
-            going &= gap > CLOSE
-            if np.any(slow):
-                inverse[slow] = self.inverse(matrix[slow], free[slow])
-        return q, matrix, np.asarray(gap <= enough(q))
-
-    def ahead(self, matrix: Array, before: Array, free: Array) -> Array:
-        """Unit tangents (n, columns) where :meth:`matrix` is (n, rows, columns).
-
-        They are what is possible there of those ``before``; where rods may spin beside, motions
-        without spins.
-        """
-        if np.sum(free[0]) - self.rank > 1.5:
-            moving = np.linalg.svd(matrix)[2][:, self.rank :]
-            interest = list(self.interest)
-            weights = free[:, None, interest] * moving[:, :, interest]
-            most = np.linalg.svd(weights)[0][:, :, :1]
-            tangent = np.einsum("nkc,nko->nc", moving, most)
-            turned: Array = tangent * np.sign(np.einsum("nc,nc->n", tangent, before))[:, None]
-            return turned
-        along = np.einsum("nrc,nc->nr", matrix, before)
-        tangent = before - np.einsum("ncr,nr->nc", self.inverse(matrix, free), along)
-        result: Array = tangent / np.maximum(np.linalg.norm(tangent, axis=1), TINY)[:, None]
+    def whole(self, motion: Array, held: Sequence[int] = ()) -> Array:
+        """A motion of its columns that are not held (..., columns), in those of the cluster."""
+        result = np.zeros((*motion.shape[:-1], len(self.unit)))
+        result[..., [c for c in self.columns if c not in set(held)]] = motion
         return result
+
+    def ahead(self, points: Points, before: Array, held: Sequence[int] = ()) -> Array:
+        """Directions (n, m) at points that go on from motions ``before`` (n, columns).
+
+        Where rods may spin beside what moves, they are of motions without spins.
+        """
+        if points.n.shape[2] == 1:
+            ways = np.ones((len(before), 1))
+        else:
+            free = [c for c in self.columns if c not in set(held)]
+            mine = [free.index(c) for c in self.interest if c in free]
+            ways = np.linalg.svd(points.n[:, mine])[2][:, 0]
+        along = np.einsum("ncm,nm,nc->n", points.n, ways, before)
+        return np.asarray(ways * np.where(along < 0.0, -1.0, 1.0)[:, None])
 
     def completed(self, q: Array) -> Array:
         """Spanning positions with the joints that are left out where couplings turn them."""
@@ -316,17 +282,17 @@ class Part:
         return float(q[..., self.place[column]])
 
     def loop_of(self, motion: Array, q: Array, column: int | None = None) -> str:
-        """The loop, or the coupling, whose conditions relate what moves; first one of ``column``.
+        """The loop, or the coupling, whose conditions relate what moves; one of ``column`` if any.
 
-        ``motion`` in comparable units.
+        Of equals the first. ``motion`` in comparable units.
         """
-        weights = np.abs(self.geometry.evaluate(q)[1] * self.unit)
-        best = (-1.0, "")
-        for name, rows in self.conditions:
-            block = weights[list(rows)]
-            mine = column is not None and bool(np.any(block[:, column] > 0.0))
-            best = max(best, (float(np.sum(block @ np.abs(motion))) + 1e6 * mine, name))
-        return best[1]
+        weights = np.abs(self.geometry.evaluate(q)[1] * self.unit) @ np.abs(motion)
+        relates = self.geometry.evaluate(q)[1][:, column] if column is not None else weights
+        sizes = [
+            (bool(np.any(relates[list(rows)] != 0.0)), round(float(np.sum(weights[list(rows)])), 9))
+            for _, rows in self.conditions
+        ]
+        return self.conditions[sizes.index(max(sizes))][0] if sizes else ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -462,11 +428,13 @@ class Path:
 
     def step(self, a: int) -> PathStep:
         """From a point to the next."""
-        q, moved = self.q[a], self.q[a + 1]
-        free = self.part.free(self.held)
-        away = self.part.geometry.difference(q, moved) / self.part.unit * free
+        part, q, moved = self.part, self.q[a], self.q[a + 1]
+        away = part.geometry.difference(q, moved) / part.unit * part.free(self.held)
         reach = float(np.linalg.norm(away))
-        return PathStep(self.part, free, q, self.tangents[a], reach, moved, self.tangents[a + 1])
+        start = part.strides(self.held).at(q[None])
+        return PathStep(
+            part, self.held, start, self.tangents[a], reach, moved, self.tangents[a + 1]
+        )
 
     def _located(self, a: int, column: int) -> tuple[Array, Array]:
         """The configuration between point a and the next at which a joint rests; its tangent."""
@@ -485,7 +453,7 @@ def follow(part: Part, q: Array, held: Sequence[int], column: int) -> Path | Non
         return None
     ahead = motions[:, 0] * (1.0 if motions[column, 0] > 0.0 else -1.0)
     forth, back = (Half(part, held, q, way, _Ends.at(part, q)) for way in (ahead, -ahead))
-    walk(part, [forth, back])
+    walk([forth, back])
     return joined(back, forth)
 
 
@@ -502,30 +470,26 @@ def joined(back: Half, forth: Half) -> Path:
     return Path(part, points, np.array(tangents), start, ends, forth.ring, forth.held)
 
 
-def walk(part: Part, halves: Sequence[Half]) -> None:
+def walk(halves: Sequence[Half]) -> None:
     """Follow halves of paths at once, each to its end.
 
-    Each by a step along the tangent, then back to where the loops close; half as long where that
-    fails, or the tangent turns. The new tangent is what K⁺ leaves of the one before, so that it
-    goes on where others cross.
+    Each by a stride along its direction, half as long next where it is refused, or the direction
+    turns.
     """
-    going = [half for half in halves if half.going]
-    while going:
-        q = np.array([half.q[-1] for half in going])
-        before = np.array([half.tangents[-1] for half in going])
-        strides = np.array([half.stride for half in going])
-        free = np.array([half.free for half in going])
-        moved, matrix, fine = part.stepped(q, before * strides[:, None], free)
-        along = part.ahead(matrix, before, free)
-        fine &= np.einsum("nc,nc->n", along, before) > AHEAD
-        for n in np.flatnonzero(fine):
-            fine[n] = part.passes(q[[n]], moved[[n]], tuple(np.flatnonzero(free[n]).tolist()))
-        for half, point, tangent, good in zip(going, moved, along, fine, strict=True):
-            if good:
-                half.take(point, tangent)
-            else:
-                half.shorten()
-        going = [half for half in going if half.going]
+    while going := [half for half in halves if half.going]:
+        for along in {id(half.along): half.along for half in going}.values():
+            some = [half for half in going if half.along is along]
+            p, d = joined_points([half.at for half in some]), np.array([h.way for h in some])
+            before = np.einsum("ncm,nm->nc", p.n, d)
+            there, ends = along.stride(p, d * np.array([[half.stride] for half in some]))
+            ways = some[0].part.ahead(there, before, some[0].held)
+            fine = np.einsum("ncm,nm,nc->n", there.n, ways, before) > AHEAD
+            fine &= ends == Ends.FINE
+            for n, half in enumerate(some):
+                if fine[n]:
+                    half.take(there[[n]], ways[n])
+                else:
+                    half.shorten()
 
 
 class Half:
@@ -539,7 +503,11 @@ class Half:
         self, part: Part, held: Sequence[int], start: Array, ahead: Array,
         ends: _Ends | None = None, *, column: int | None = None, longest: float = HALF_PATH,
     ) -> None:  # fmt: skip
-        self.part, self.held, self.free = part, tuple(held), part.free(held)
+        self.part, self.held, self.along = part, tuple(held), part.strides(held)
+        self.at = self.along.at(start[None])
+        if self.along.freedoms == 1:  # also where K has lost a rank, and N says nothing
+            self.at = replace(self.at, n=part.among(ahead, held)[None, :, None])
+        self.way = part.ahead(self.at, part.among(ahead, held)[None], held)[0]
         self.q, self.tangents, self.lengths = [start], [ahead], [0.0]
         self.end, self.ring, self.going = End(start, "", ""), False, True
         self.stride, self.longest = STEP, longest
@@ -552,11 +520,12 @@ class Half:
             q, self.going = self.q[-1], False
             self.end = End(q, "dead point", self.part.loop_of(self.tangents[-1], q))
 
-    def take(self, moved: Array, along: Array) -> None:
-        """A stride, up to what ends the path on it."""
+    def take(self, there: Points, way: Array) -> None:
+        """A stride, up to what ends the path on it; there it goes on along ``way`` (m,)."""
         q, tangent, stride = self.q[-1], self.tangents[-1], self.stride
+        moved, ahead = there.q[0], self.part.whole(there.n[0] @ way, self.held)
         if self.ends is not None:
-            step = PathStep(self.part, self.free, q, tangent, stride, moved, along)
+            step = PathStep(self.part, self.held, self.at, tangent, stride, moved, ahead)
             event = self.ends.first(step)
             if event is not None:
                 self.end, direction = event
@@ -564,7 +533,8 @@ class Half:
                 if np.any(self.end.q != q):
                     self._add(self.end.q, direction, stride)
                 return
-        self._add(moved, along, stride)
+        self.at, self.way = there, way
+        self._add(moved, ahead, stride)
         self.stride = min(STEP, 2.0 * stride)
         self.ring = self._round()
         self.going = not (self.ring or self._turned() or self.lengths[-1] >= self.longest)
@@ -687,11 +657,11 @@ class Chart:
 
 @dataclass(frozen=True, eq=False)
 class PathStep:
-    """From one point of a path to the next, of a length; ``free`` columns move."""
+    """From one point of a path to the next, of a length, while columns are held."""
 
     part: Part
-    free: Array
-    q: Array
+    held: tuple[int, ...]
+    start: Points
     tangent: Array
     length: float
     moved: Array
@@ -699,13 +669,15 @@ class PathStep:
 
     def at(self, length: float) -> tuple[Array, Array]:
         """A point of the way, and the tangent there."""
-        if not length:
-            return self.q, self.tangent
-        part, tangent, free = self.part, self.tangent[None], self.free[None]
-        point, matrix, closed = part.stepped(self.q[None], length * tangent, free)
-        if not closed[0]:
-            return self.q, self.tangent
-        return point[0], part.ahead(matrix, tangent, free)[0]
+        part, start, along = self.part, self.start, self.part.strides(self.held)
+        before = part.among(self.tangent, self.held)[None]
+        if length:
+            q, k, closed = along.corrected(start, length * before)
+            if closed[0]:
+                there, _ = along.transported(along.point(q, k), start.n)
+                way = part.ahead(there, before, self.held)[0]
+                return q[0], part.whole(there.n[0] @ way, self.held)
+        return start.q[0], self.tangent
 
     def across(self, value: Callable[[Array, Array], float]) -> tuple[Array, Array]:
         """Where a function changes its sign, next to where K loses rank.
@@ -715,21 +687,22 @@ class PathStep:
         """
         from scipy.optimize import brentq
 
-        part, unit = self.part, self.part.unit
-        chord = part.geometry.difference(self.q, self.moved) * part.free()
+        part, unit, q = self.part, self.part.unit, self.start.q[0]
+        free = part.free(self.held)
+        chord = part.geometry.difference(q, self.moved) * part.free()
         first, last = (unit * self.length * t for t in (self.tangent, self.along))
 
         def point(share: float) -> Array:
             rest = 1.0 - share
             way = share * rest * rest * first - share * share * rest * last
             way += share * share * (3.0 - 2.0 * share) * chord
-            return part.geometry.integrate(self.q, way)
+            return part.geometry.integrate(q, way)
 
         def signal(share: float) -> float:
             return value(point(share), (1.0 - share) * self.tangent + share * self.along)
 
         share = brentq(signal, 0.0, 1.0, xtol=NOTHING, disp=False)
-        held = newton.Held(np.flatnonzero(self.free == 0.0).tolist())
+        held = newton.Held(np.flatnonzero(free == 0.0).tolist())
         start, rows = point(share), list(part.rows)
         closed = newton.close(part.geometry, start, held, rows=rows, iterations=10, rank=WEAK)[0]
         return start, closed
@@ -798,7 +771,7 @@ class _Ends:
         place = [self.part.place[c] for c in self.columns]
         rates = self.sides * self.part.unit[self.columns]
         before, after = rates * step.tangent[self.columns], rates * step.along[self.columns]
-        x, ahead = self.sides * step.q[place], self.sides * step.moved[place]
+        x, ahead = self.sides * step.start.q[0, place], self.sides * step.moved[place]
         bulge = 0.25 * step.length * np.maximum(before, -after)
         turning = (before > 0.0) & (after < 0.0) & (np.maximum(x, ahead) + bulge > self.limits)
         near: list[int] = np.flatnonzero((ahead > self.limits + WITHIN) | turning).tolist()

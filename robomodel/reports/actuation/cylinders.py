@@ -182,5 +182,5 @@ def _through(part: Part, q: Array, held: Sequence[int], own: int) -> Path | None
         return None
     ahead = motions[:, 0] * np.sign(motions[own, 0])
     forth, back = (Half(part, held, q, way, column=own, longest=BEYOND) for way in (ahead, -ahead))
-    walk(part, [forth, back])
+    walk([forth, back])
     return joined(back, forth)
