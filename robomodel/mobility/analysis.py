@@ -82,12 +82,21 @@ def mobility_of(problem: ClusterProblem) -> int:
 
 
 def decided(whole: ClusterProblem, *, mend: bool) -> Decision | None:
-    """The decision on a cluster whose rank is in doubt; None where its conditions agree.
-
-    They agree if the loops close, at more than one configuration, with the same rank at all of
-    them, redundant conditions are exactly redundant, and the others have clear singular values.
-    """
+    """The decision on a cluster whose rank is in doubt; None where its conditions agree."""
     problem = ReducedProblem.of(whole).problem
+    return None if _agree(problem) else decision_on(NamelessProblem.of(problem), mend=mend)
+
+
+def agrees(whole: ClusterProblem) -> bool:
+    """True if the rank of a cluster's conditions is beyond doubt."""
+    return _agree(ReducedProblem.of(whole).problem)
+
+
+def _agree(problem: ClusterProblem) -> bool:
+    """True if conditions agree: the rank is the same wherever the loops close, and less than full.
+
+    Redundant conditions are exactly redundant, and the others have clear singular values.
+    """
     with suppress(ClusterError):  # a rounded file's loops may close nowhere exactly
         explored = explore(problem)
         agree = (
@@ -96,9 +105,8 @@ def decided(whole: ClusterProblem, *, mend: bool) -> Decision | None:
             and explored.uniform
             and explored.kept > ROUNDED_CONDITION
         )
-        if agree and explored.rank < len(problem.columns):
-            return None
-    return decision_on(NamelessProblem.of(problem), mend=mend)
+        return agree and explored.rank < len(problem.columns)
+    return False
 
 
 def analyse_loops(whole: ClusterProblem) -> ClusterSolution:

@@ -46,6 +46,7 @@ from robomodel.mobility import (
     first_source,
 )
 from robomodel.mobility.analysis import (
+    agrees,
     analyse_couplings,
     analyse_loops,
     decided,
@@ -201,16 +202,16 @@ class _Builder:
             if not meant:
                 continue
             trial = _Builder.of(changed, self.strict, {})
-            left = trial.decisions(mend=True)
-            problem = self._constrained(bodies).problem(constraints)
-            if problem.name in left:
+            exact = trial.tree_constraints_on[bodies.start]
+            if not agrees(trial._constrained(bodies).problem(exact)):
                 continue
+            problem = self._constrained(bodies).problem(constraints)
             text = (
                 f"is rounded: in cluster '{problem.name}' {in_words(meant)}. Taken as exact, its "
                 f"conditions agree; {argument('mend', False)} keeps the numbers"
             )
             warn_at(text, first_source(problem), strict=self.strict)
-            description, builder, decisions = changed, trial, left
+            description, builder, decisions = changed, trial, trial.decisions(mend=True)
         return builder, decisions
 
     @property

@@ -26,10 +26,10 @@ from robomodel.model.model import Model
 from robomodel.reach.paths import (
     STEP,
     WEAK,
-    CompiledGeometry,
     Half,
     Part,
     Path,
+    compiled_geometry,
     walk,
 )
 from robomodel.reach.ranges import whole_part
@@ -56,7 +56,7 @@ class ClusterMotion:
         """The motion of a cluster with loops."""
         columns, unit = tuple(columns_of(model, cluster)), velocity_units(model, cluster)
         limits = column_limits(columns)
-        return ClusterMotion(cluster, CompiledGeometry.of(model, cluster), columns, unit, *limits)
+        return ClusterMotion(cluster, compiled_geometry(model, cluster), columns, unit, *limits)
 
     @property
     def labels(self) -> tuple[str, ...]:

@@ -260,7 +260,7 @@ class Choice:
 
     def _closed(self, guesses: Array, keep: newton.Kept = newton.FREE) -> tuple[Array, Mask]:
         """The guesses closed, and which of them close within the joints' limits."""
-        geometry, rows = self.cluster.geometry, self.cluster.closing_rows or None
+        geometry, rows = self.motion.geometry, self.cluster.closing_rows or None
         if not geometry.rows:
             positions, gap = guesses, np.zeros(len(guesses))
         else:
@@ -271,7 +271,7 @@ class Choice:
 
     def random_paths(self, rng: Generator) -> Array:
         """Configurations on paths from the start in random directions of the cluster's motion."""
-        geometry, unit = self.cluster.geometry, self.motion.unit.copy()
+        geometry, unit = self.motion.geometry, self.motion.unit.copy()
         for body, turns in self.rotors.items():  # a direction of the limb's joints, not of rotors
             unit[self.columns(body)] *= turns
         rows = list(self.cluster.closing_rows or range(geometry.rows))
@@ -302,7 +302,7 @@ class Choice:
         without limits. A path ends where loops do not close, a joint meets its limit, or the joints
         no longer determine the cluster.
         """
-        geometry, motion = self.cluster.geometry, self.motion
+        geometry, motion = self.motion.geometry, self.motion
         columns = [c for body in bodies for c in self.columns(body)]
         at, unit = motion.positions(self.start)[columns], motion.unit[columns]
         low, high = motion.low[columns], motion.high[columns]

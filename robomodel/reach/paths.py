@@ -20,7 +20,8 @@ import numpy as np
 from robomodel.arrays import Array
 from robomodel.kernels.function import TracedFunction
 from robomodel.mechanism import closure as newton
-from robomodel.mechanism.closure import Geometry, LinearCoupling
+from robomodel.mechanism.closure import LinearCoupling
+from robomodel.mechanism.compiled import CompiledGeometry, conditions_after, size_after
 from robomodel.mechanism.continuation import CROSSING, Continuation, Ends, Limits, Points
 from robomodel.mechanism.continuation import joined as joined_points
 from robomodel.model.derived import traced
@@ -63,60 +64,23 @@ class RangeEnd:
         return words[self.kind]
 
 
-@dataclass(frozen=True)
-class CompiledGeometry(Geometry):
-    """A geometry that moves positions and evaluates its conditions there by a compiled program."""
-
-    program: TracedFunction
-
-    @staticmethod
-    def of(model: Model, cluster: Cluster) -> CompiledGeometry:
-        """That of a cluster."""
-        geometry = cluster.geometry
-        program = _stepped(model, cluster.index)
-        return CompiledGeometry(geometry.links, geometry.loops, geometry.linear, program)
-
-    def step(self, q: Array, dq: Array) -> tuple[Array, Array, Array]:
-        """q moved along dq, values φ and Jacobian K there."""
-        y = self.program(q, dq)
-        values = self.nq + self.rows
-        jacobian = y[..., values:].reshape(*y.shape[:-1], self.rows, self.nv)
-        return y[..., : self.nq], y[..., self.nq : values], jacobian
-
-    def only(self, rows: Sequence[int]) -> Geometry:
-        """As :meth:`Geometry.only`; without the program, which evaluates all conditions."""
-        if len(rows) == self.rows:
-            return self
-        return Geometry(self.links, self.loops, self.linear).only(rows)
-
-    def integrate(self, q: Array, dq: Array) -> Array:
-        """As :meth:`Geometry.integrate`."""
-        return self.step(q, dq)[0]
-
-    def evaluate(self, q: Array, qd: Array | None = None) -> tuple[Array, Array, Array]:
-        """Values φ, Jacobian K and bias, as :meth:`Geometry.evaluate`."""
-        if qd is not None:
-            return Geometry.evaluate(self, q, qd)
-        _, values, jacobian = self.step(q, np.zeros(self.nv))
-        return values, jacobian, np.zeros_like(values)
-
-
 @traced
 def _stepped(model: Model, index: int) -> TracedFunction:
     """A cluster's spanning positions after a motion, its conditions there and their Jacobian."""
     geometry = model.clusters[index].geometry
 
     def build(q: Vector, dq: Vector) -> list[Scalar]:
-        moved: list[Scalar] = []
-        for link in geometry.links:
-            along = [dq[c] for c in link.freedoms]
-            moved += link.joint.moved(q[link.positions], along)
-        values, jacobian, _ = geometry.conditions(moved)
-        return [*moved, *values, *(x for row in jacobian for x in row)]
+        return conditions_after(geometry, q, dq)
 
-    size = geometry.nq + geometry.rows * (1 + geometry.nv)
     arguments = {"q": geometry.nq, "dq": geometry.nv}
-    return TracedFunction("conditions", arguments, {"y": (size,)}, build)
+    return TracedFunction("conditions", arguments, {"y": (size_after(geometry),)}, build)
+
+
+def compiled_geometry(model: Model, cluster: Cluster) -> CompiledGeometry:
+    """The geometry of a cluster, with a program of its own."""
+    geometry = cluster.geometry
+    program = _stepped(model, cluster.index)
+    return CompiledGeometry(geometry.links, geometry.loops, geometry.linear, program)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,148 @@
+"""Geometries whose conditions are evaluated by a compiled program."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+
+from robomodel.arrays import Array, Indices
+from robomodel.kernels.function import TracedFunction
+from robomodel.mechanism.closure import Geometry
+from robomodel.mechanism.constraints import BodyAnchor, Link, LoopCondition, LoopJoint
+from robomodel.scalars import Scalar, Vector
+from robomodel.spatial import ZERO, MatrixRotation, Transform
+
+POSE = 12  # numbers of a frame: its axes' coordinates by rows, and its origin
+
+
+@dataclass(frozen=True)
+class CompiledGeometry(Geometry):
+    """A geometry that moves positions and evaluates its conditions there by a compiled program.
+
+    ``numbers``: what the program takes beside positions and motions. ``kept``: the conditions that
+    it has, of those of the program; None for all.
+    """
+
+    program: TracedFunction
+    numbers: tuple[Array, ...] = ()
+    kept: Indices | None = None
+
+    def step(self, q: Array, dq: Array) -> tuple[Array, Array, Array]:
+        """q moved along dq, values φ and Jacobian K there."""
+        y = self.program(q, dq, *self.numbers)
+        rows = (y.shape[-1] - self.nq) // (1 + self.nv)
+        values = y[..., self.nq : self.nq + rows]
+        jacobian = y[..., self.nq + rows :].reshape(*y.shape[:-1], rows, self.nv)
+        if self.kept is not None:
+            values, jacobian = values[..., self.kept], jacobian[..., self.kept, :]
+        return y[..., : self.nq], values, jacobian
+
+    def only(self, rows: Sequence[int]) -> Geometry:
+        """As :meth:`Geometry.only`; the program evaluates all conditions as before."""
+        if len(rows) == self.rows:
+            return self
+        some = Geometry(self.links, self.loops, self.linear).only(rows)
+        order = np.array(sorted(rows), dtype=np.intp)
+        kept = order if self.kept is None else self.kept[order]
+        return CompiledGeometry(
+            some.links, some.loops, some.linear, self.program, self.numbers, kept
+        )
+
+    def integrate(self, q: Array, dq: Array) -> Array:
+        """As :meth:`Geometry.integrate`."""
+        return self.step(q, dq)[0]
+
+    def evaluate(self, q: Array, qd: Array | None = None) -> tuple[Array, Array, Array]:
+        """Values φ, Jacobian K and bias, as :meth:`Geometry.evaluate`."""
+        if qd is not None:
+            return Geometry.evaluate(self, q, qd)
+        _, values, jacobian = self.step(q, np.zeros(self.nv))
+        return values, jacobian, np.zeros_like(values)
+
+
+def conditions_after(geometry: Geometry, q: Vector, dq: Vector) -> list[Scalar]:
+    """Spanning positions after a motion, the conditions there, and their Jacobian by rows."""
+    moved: list[Scalar] = []
+    for link in geometry.links:
+        moved += link.joint.moved(q[link.positions], [dq[c] for c in link.freedoms])
+    values, jacobian, _ = geometry.conditions(moved)
+    return [*moved, *values, *(x for row in jacobian for x in row)]
+
+
+def size_after(geometry: Geometry) -> int:
+    """How many numbers :func:`conditions_after` gives."""
+    return geometry.nq + geometry.rows * (1 + geometry.nv)
+
+
+# ---- one program for geometries that differ in numbers -------------------------------------------
+
+
+def compiled(geometry: Geometry) -> Geometry:
+    """The geometry with a program that it shares with all that differ in frames only.
+
+    The program is compiled at its first use: that is worth hundreds of evaluations.
+    """
+    if not geometry.rows or not geometry.nv:
+        return geometry
+    numbers = np.array([x for frame in _frames(geometry) for x in frame], dtype=float)
+    shape = _with_frames(geometry, [(0.0,) * POSE] * (len(numbers) // POSE))
+    return CompiledGeometry(
+        geometry.links, geometry.loops, geometry.linear, _program(_nameless(shape)), (numbers,)
+    )
+
+
+@lru_cache(maxsize=64)
+def _program(shape: Geometry) -> TracedFunction:
+    """The program of geometries of this shape, whose frames are its last argument."""
+    count = len(list(_frames(shape)))
+
+    def build(q: Vector, dq: Vector, numbers: Vector) -> list[Scalar]:
+        frames = [tuple(numbers[POSE * n + k] for k in range(POSE)) for n in range(count)]
+        return conditions_after(_with_frames(shape, frames), q, dq)
+
+    arguments = {"q": shape.nq, "dq": shape.nv, "frames": POSE * count}
+    result = {"y": (size_after(shape),)}
+    return TracedFunction("conditions", arguments, result, build, shared=("frames",))
+
+
+def _nameless(geometry: Geometry) -> Geometry:
+    return Geometry(
+        geometry.links,
+        tuple(replace(loop, name="") for loop in geometry.loops),
+        tuple(replace(coupling, name="") for coupling in geometry.linear),
+    )
+
+
+def _frames(geometry: Geometry) -> list[tuple[Scalar, ...]]:
+    """The numbers of each joint's frame on its parent, then of both ends of each loop joint."""
+    frames: list[tuple[Scalar, ...]] = []
+    for link in geometry.links:
+        rows = Transform(link.rotations, ZERO).matrix()
+        frames.append((*rows[0], *rows[1], *rows[2], *link.offset))
+    for loop in geometry.loop_joints:
+        ends = (loop.predecessor, loop.successor)
+        frames += [(*end.axes[0], *end.axes[1], *end.axes[2], *end.point) for end in ends]
+    return frames
+
+
+def _with_frames(geometry: Geometry, frames: Sequence[tuple[Scalar, ...]]) -> Geometry:
+    """The geometry with other frames, as of :func:`_frames`."""
+    rest = iter(frames)
+    links, loops = list[Link](), list[LoopCondition]()
+    for link in geometry.links:
+        a, b, c, d, e, f, g, h, i, *offset = next(rest)
+        rotation = MatrixRotation(((a, b, c), (d, e, f), (g, h, i)))
+        links.append(replace(link, rotations=(rotation,), offset=(offset[0], offset[1], offset[2])))
+    for loop in geometry.loops:
+        if not isinstance(loop, LoopJoint):
+            loops.append(loop)
+            continue
+        ends = []
+        for end in (loop.predecessor, loop.successor):
+            a, b, c, d, e, f, g, h, i, x, y, z = next(rest)
+            ends.append(BodyAnchor(end.body, (x, y, z), ((a, b, c), (d, e, f), (g, h, i))))
+        loops.append(replace(loop, predecessor=ends[0], successor=ends[1]))
+    return replace(geometry, links=tuple(links), loops=tuple(loops))
