@@ -141,18 +141,21 @@ class Continuation:
         """Closed configurations (n, nq) as points."""
         return self.point(q, self.mechanism.step(q, np.zeros((len(q), self.columns)))[2])
 
-    def point(self, q: Array, k: Array) -> Points:
-        """Points with these Jacobians (n, rows, columns)."""
+    def point(self, q: Array, k: Array, c: Array | None = None) -> Points:
+        """Points with these Jacobians (n, rows, columns); ``c``: C at points that are near."""
         r, rows = self.rank, k.shape[1]
         if rows == r:
-            basis, triangle = np.linalg.qr(np.swapaxes(k, 1, 2), mode="complete")
-            c, v = np.broadcast_to(np.eye(r), (len(q), r, r)), basis[:, :, :r]
-            pivots = np.diagonal(triangle, axis1=1, axis2=2)
-            v[:, :, :1] *= np.prod(np.sign(pivots), axis=1)[:, None, None]  # det C K V > 0
-            return Points(q, c, v, basis[:, :, r:])
-        u, _, right = np.linalg.svd(k, full_matrices=rows < self.columns)
-        basis = np.swapaxes(right, 1, 2)
-        return Points(q, np.swapaxes(u[:, :, :r], 1, 2), basis[:, :, :r], basis[:, :, r:])
+            c = np.broadcast_to(np.eye(r), (len(q), r, r))
+        elif c is None:
+            u, _, right = np.linalg.svd(k, full_matrices=rows < self.columns)
+            basis = np.swapaxes(right, 1, 2)
+            return Points(q, np.swapaxes(u[:, :, :r], 1, 2), basis[:, :, :r], basis[:, :, r:])
+        basis, _ = np.linalg.qr(np.swapaxes(_times(c, k), 1, 2), mode="complete")
+        v, n = basis[:, :, :r], basis[:, :, r:]
+        if rows > r:  # the rows' combinations turn, too
+            c = np.swapaxes(np.linalg.qr(k @ v)[0], 1, 2)
+        v[:, :, :1] *= np.linalg.slogdet(_times(c, k @ v))[0][:, None, None]  # det C K V > 0
+        return Points(q, c, v, n)
 
     def transported(self, points: Points, before: Array) -> tuple[Points, Array]:
         """Points with the motions that are nearest to those ``before``; their least cosines."""
@@ -174,7 +177,7 @@ class Continuation:
             if not len(going):
                 break
             here = p if len(going) == len(q) else p[going]
-            step = _solved(here.c @ (k[going] @ here.v), residual[going])
+            step = _solved(_times(here.c, k[going] @ here.v), residual[going])
             back = -(here.v @ step[:, :, None])[:, :, 0]
             ahead, phi1, k1 = self.mechanism.step(q[going], back)
             after = _combined(here.c, phi1)
@@ -211,7 +214,7 @@ class Continuation:
 
     def _judged(self, p: Points, way: Array, q: Array, k: Array) -> tuple[Points, Array]:
         """The points at q with Jacobians k, and whether strides from p along ``way`` end there."""
-        there, cosine = self.transported(self.point(q, k), p.n)
+        there, cosine = self.transported(self.point(q, k, p.c), p.n)
         moved = self.mechanism.away(p.q, q)
         off, length = np.linalg.norm(moved - way, axis=1), np.linalg.norm(way, axis=1)
         ends = np.where(cosine < TURNED, Ends.TURNED, Ends.FINE)
@@ -231,7 +234,7 @@ class Continuation:
 
     def _orientation(self, p: Points, k: Array) -> Array:
         """The sign of det C K V: positive at p."""
-        return np.asarray(np.linalg.slogdet(p.c @ (k @ p.v))[0])
+        return np.asarray(np.linalg.slogdet(_times(p.c, k @ p.v))[0])
 
     def _crosses(self, p: Points, there: Points, moved: Array) -> Mask:
         """True if loops close, to ``crossing``, where K loses a rank between points.
@@ -275,7 +278,16 @@ class Continuation:
 
 
 def _combined(c: Array, phi: Array) -> Array:
-    return np.asarray(phi.copy() if c.strides[0] == 0 else np.einsum("nrk,nk->nr", c, phi))
+    return np.asarray(phi.copy() if _all_rows(c) else np.einsum("nrk,nk->nr", c, phi))
+
+
+def _times(c: Array, matrix: Array) -> Array:
+    return matrix if _all_rows(c) else np.asarray(c @ matrix)
+
+
+def _all_rows(c: Array) -> bool:
+    """True if no conditions are repeated, of which C then has each as it is."""
+    return c.shape[1] == c.shape[2]
 
 
 def _svd(k: Array) -> tuple[Array, Array, Array]:

@@ -262,7 +262,7 @@ class Group:
         closed &= np.all(self.along.limits.beyond(q) <= WITHIN, axis=1)
         if not closed.all():
             return self.along.at(np.where(closed[:, None], q, p.q))
-        return self.along.point(q, k)
+        return self.along.point(q, k, p.c)
 
     def _walked(self, rng: Generator, count: int) -> Points:
         """Some strides from points of the pool."""

@@ -638,7 +638,7 @@ class PathStep:
         if length:
             q, k, closed = along.corrected(start, length * before)
             if closed[0]:
-                there, _ = along.transported(along.point(q, k), start.n)
+                there, _ = along.transported(along.point(q, k, start.c), start.n)
                 way = part.ahead(there, before, self.held)[0]
                 return q[0], part.whole(there.n[0] @ way, self.held)
         return start.q[0], self.tangent
