@@ -187,6 +187,10 @@ def test_shipped_four_bars_are_found(name: str) -> None:
     ]
     assert found.least.angle == pytest.approx(min(extremes), rel=1e-12)
     assert found.most.angle == math.pi / 2
+    # the crank's whole turn, though the row is the rocker's, which has dead points on the way
+    assert np.ptp(found.positions) == pytest.approx(2 * math.pi, abs=1e-9)
+    law = np.abs(b * b + c * c - a * a - d * d + 2 * a * d * np.cos(found.positions)) / (2 * b * c)
+    np.testing.assert_allclose(np.cos(found.angles), law, atol=1e-9)
 
 
 @pytest.mark.slow

@@ -120,6 +120,21 @@ def test_tello_has_dead_points_in_its_differentials(name: str) -> None:
     assert sorted(notes) == ["branches"] * 4
 
 
+def test_other_ways_to_close_are_told_apart() -> None:
+    """Those that the robot gets to, through dead points of its independent joint, and those not."""
+    path = rm.robots.path("crank_rocker")
+    for independent, words in (
+        (
+            "crank_joint",
+            "Another assembly mode, with 'coupler_joint' 4.71, 'rocker_joint' 3.73, is",
+        ),
+        ("rocker_joint", "the robot gets to the nearest others"),
+    ):
+        report = rm.validate(rm.load(path, independent=independent))
+        (text,) = (each.message for each in report.findings if each.check == "branches")
+        assert words in text
+
+
 @pytest.mark.slow
 def test_reports_are_the_same_every_time() -> None:
     one, other = (rm.validate(rm.robots.load("crank_rocker")) for _ in range(2))

@@ -280,6 +280,23 @@ class Reachable:
                 q.append(ends)
         return np.concatenate(q)
 
+    def along(self, cluster: Cluster) -> Array:
+        """Configurations (n, nq) all along what a cluster's groups of one freedom reach.
+
+        One group after the other; whatever else is where it starts.
+        """
+        found = [self.start[None]]
+        for linkage in self.linkages:
+            for group in linkage.groups if linkage.cluster is cluster else ():
+                if group.freedoms == 1:
+                    points = group.path.points.q
+                    spanning = np.tile(group.start, (len(points), 1))
+                    spanning[:, group.places] = points[:, group.places]
+                    q = np.tile(self.start, (len(points), 1))
+                    q[:, cluster.q] = linkage.completed(spanning)
+                    found.append(q)
+        return np.concatenate(found)
+
     def on_sheet(self, joints: Sequence[str], *, uniform: bool = True) -> Reachable:
         """Its part up to dead points of joints, by name; draws are uniform in them, or by volume.
 

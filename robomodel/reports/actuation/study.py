@@ -45,6 +45,7 @@ from robomodel.reach.box import boxes
 from robomodel.reach.curves import grid
 from robomodel.reach.limb import limb_bodies
 from robomodel.reach.ranges import JointRange, joint_range
+from robomodel.reach.reachable import reachable
 from robomodel.reports.actuation import document as actuation_document
 from robomodel.reports.actuation.cylinders import Cylinder, cylinders
 from robomodel.reports.actuation.transmission import Extreme, Transmission, transmissions
@@ -279,9 +280,14 @@ def _named_rows(model: Model, rows: Sequence[str] | str) -> tuple[JointEnvelope,
 
 
 def _measured(model: Model, cluster: Cluster) -> Array:
-    """Configurations at which the four-bars of a cluster are measured: those of its rows."""
-    mine = [each.q[each.line] for each in joint_envelopes(model) if each.cluster == cluster.name]
-    return np.concatenate(mine) if mine else model.neutral()[None]
+    """Configurations at which the four-bars of a cluster are measured.
+
+    All that paths of one freedom reach, beyond dead points of the rows' joints, too; with several
+    freedoms also those of its rows.
+    """
+    mine = [each.q[each.line] for each in joint_envelopes(model)
+            if each.cluster == cluster.name and cluster.nv > 1]  # fmt: skip
+    return np.concatenate([reachable(model).along(cluster), *mine])
 
 
 def _drives(model: Model, envelopes: Sequence[JointEnvelope]) -> tuple[Drive, ...]:
@@ -542,12 +548,11 @@ def _four_bar(
     angles = np.arccos(np.minimum(cosine, 1.0))
     joint = names[first] if names[first] in model.joint_names else cluster.independent[0]
     at = np.asarray(model.joint_positions(q).get(joint, np.arange(len(q), dtype=float)))
-    along = np.argsort(at, kind="stable") if cluster.nv > 1 else np.arange(len(q))
+    along = np.argsort(at, kind="stable")
     extremes = [Extreme(float(x), float(y)) for x, y in zip(angles, at, strict=True)]
     if names[first] in model.joint_names:
-        order_at = np.argsort(at, kind="stable")
-        turn = _turn(bars[:, order[0]], -bars[:, order[3]], normal)[order_at]
-        extremes += _extremes(_four(lengths), np.unwrap(turn), at[order_at],
+        turn = _turn(bars[:, order[0]], -bars[:, order[3]], normal)[along]
+        extremes += _extremes(_four(lengths), np.unwrap(turn), at[along],
                               joint_range(model, joint))  # fmt: skip
     one, two, three, four = (names[i] for i in order)
     return FourBar(
@@ -571,14 +576,15 @@ def _extremes(
     """Extremes of the transmission angle over an input's range, by the cosine law.
 
     They are at the ends, where the input's bar is in line with the one before it, and where the
-    angle is right. ``turn``: the angle between these bars, at ordered positions ``at``.
+    angle is right. ``turn``: the angle between these bars, at ordered positions ``at``, which may
+    lie beyond the range: its ends are dead points of independent joints, too.
     """
     a, b, c, d = lengths
     if not at[-1] - at[0] > MOVES:
         return []
     sign = math.copysign(1.0, turn[-1] - turn[0])
     offset = float(np.median(turn - sign * at))
-    low, high = reach.lower, reach.upper
+    low, high = min(reach.lower, at[0]), max(reach.upper, at[-1])
     if not high - low < 2.0 * math.pi:
         low = at[0] if math.isinf(low) else low
         high = low + 2.0 * math.pi

@@ -457,16 +457,20 @@ def _transmits(drive: Drive, name: str, path: Path) -> bool:
 
 
 def _paths(linkage: Linkage, name: str) -> Iterator[Path]:
-    """Paths of an input, with the others at neutral and at the ends of their ranges."""
+    """Paths of an input, with the others at neutral and at the ends of their ranges.
+
+    They end at limits, and where the input turns back, not at dead points of other joints.
+    """
     model, cluster, start = linkage.model, linkage.cluster, linkage.start
     column, held = column_of(cluster, name), linkage.held(name)
-    line = path_along(model, cluster, column, held, start)
+    tell = [column, *held]
+    line = path_along(model, cluster, column, held, start, tell)
     if line is None:
         return
     yield line
     if 0 < len(held) < OTHERS:
         for other in at_ends(model, cluster, held, [column, *held], start):
-            beside = path_along(model, cluster, column, held, other)
+            beside = path_along(model, cluster, column, held, other, tell)
             if beside is not None:
                 yield beside
 

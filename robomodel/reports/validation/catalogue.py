@@ -76,7 +76,8 @@ _CHECKS = (
     ),
     Check(
         "branches", "note",
-        "The loops can be put together in several ways at the same positions of the motors.",
+        "The loops can be put together in several ways at the same positions of the motors. It is "
+        "said whether the robot gets to the others, or where its joints are in one of them.",
         "Nothing to do; configurations stay on the branch of the file.",
     ),
     Check(

@@ -25,6 +25,7 @@ from robomodel.tolerances import OPEN, SAME
 
 SWEPT_SAMPLES = 400
 FEW_FREEDOMS = 3  # most freedoms with curves from other samples, too
+MODES, NAMED = 4, 6  # other ways to close that are looked at, and joints that are named of one
 OTHER_STARTS = 3  # worst samples from which clusters of several freedoms are swept, too
 CHOICES = 500  # most choices of independent coordinates that are compared
 DRAWN_SINGULARITIES = 4  # most singularities that are drawn
@@ -55,7 +56,8 @@ class LinkageStudy:
     independent coordinates along both, at most :data:`DRAWN_UP_TO`.
     ``sketches``: drawings at neutral, on that other way, and at singularities; ``ghosts``: at the
     ends of the first sweep. ``limb``: joints of one freedom that carry the limb;
-    ``reaches``: how far these go, in words.
+    ``reaches``: how far these go, in words. ``modes``: where the joints are in the nearest of the
+    ways to close to which no path leads, in words: other assembly modes.
     """
 
     cluster: str
@@ -81,6 +83,7 @@ class LinkageStudy:
     ghosts: tuple[Sketch, ...] = ()
     limb: tuple[str, ...] = ()
     reaches: tuple[str, ...] = ()
+    modes: tuple[str, ...] = ()
 
     def placed(self, event: Singularity, sweep: Curve) -> str:
         """Where the limb's joints are at a singularity of a sweep; nothing if it is one of them."""
@@ -191,6 +194,7 @@ def study(model: Model, cluster: Cluster, rotors: Turned) -> LinkageStudy:
         ghosts=tuple(sketch(model, cluster, reached[n].tolist(), "") for n in (0, -1)),
         limb=limb,
         reaches=tuple(joint_range(model, name).words for name in limb),
+        modes=tuple(_modes(model, motion, branches[1 : 1 + MODES])),
     )
 
 
@@ -286,6 +290,20 @@ def _branches(motion: ClusterMotion, start: Array, rng: np.random.Generator) -> 
     return sorted(
         configurations, key=lambda q: float(np.max(np.abs(motion.geometry.difference(start, q))))
     )
+
+
+def _modes(model: Model, motion: ClusterMotion, ways: Sequence[Array]) -> Iterator[str]:
+    """Where the joints are in ways to close to which no path leads, limits aside."""
+    cluster = motion.cluster
+    for way in ways:
+        q = model.neutral()
+        q[cluster.q] = way
+        if cluster.name in reachable(model).elsewhere(q):
+            at = motion.positions(way)
+            pairs = [(column, float(x)) for column, x in zip(motion.columns, at, strict=True)
+                     if column.label not in cluster.independent and not column.part]  # fmt: skip
+            texts = [f"'{column.label}' {round(x, 9) + 0.0:.3g}" for column, x in pairs[:NAMED]]
+            yield ", ".join(texts) + (", …" if len(pairs) > NAMED else "")
 
 
 class _Leading:

@@ -241,11 +241,25 @@ def check_closing(context: CheckContext) -> Iterator[Finding]:
                 "branches",
                 source,
                 f"closes in {linkage.branches} ways with the independent joints of cluster "
-                f"'{cluster.name}' at neutral; the neutral configuration is on {at_drawn}",
+                f"'{cluster.name}' at neutral; the neutral configuration is on {at_drawn}"
+                f"{_other_modes(linkage)}",
                 "nothing to do if that is as it was built; else write other initial positions",
                 linkage.branches,
                 "ways",
             )
+
+
+def _other_modes(linkage: LinkageStudy) -> str:
+    """The ways to close that the robot does not get to, in words."""
+    if not linkage.modes:
+        return ", and the robot gets to the nearest others without being taken apart"
+    found = (
+        "is out of its reach" if linkage.mobility == 1 else "is out of its reach, as far as found"
+    )
+    return (
+        f". Another assembly mode, with {linkage.modes[0]}, {found}: reports and random "
+        "configurations leave it out"
+    )
 
 
 def _linkages(context: CheckContext) -> Iterator[tuple[Cluster, LinkageStudy]]:
