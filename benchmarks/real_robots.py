@@ -185,17 +185,13 @@ def round_trip_error(model: Any, other: Any) -> float:
     return worst
 
 
-def mujoco_error(model: Any, path: Path) -> float:
-    """How far accelerations differ from those by MuJoCo's M, bias and equality Jacobian.
+def mujoco_jacobian(path: Path) -> tuple[Any, Any, Any]:
+    """MuJoCo's model of a file and its data; a function of qpos: its equality Jacobian, dense.
 
-    Constraints are exact: the rows that the mobility leaves, with J̇ v by differences of fourth
-    order along the motion; solved on the null space of J. MuJoCo takes frames of bodies, of their
-    inertia and of sites within a micrometre of each other for the same, which opens loops by as
-    much: here they stay what the file says.
+    MuJoCo takes frames of bodies, of their inertia and of sites within a micrometre of each other
+    for the same, which opens loops by as much: here they stay what the file says.
     """
     import mujoco
-
-    import robomodel as rm
 
     mujoco.set_mju_user_warning(lambda message: None)
     simulated = mujoco.MjModel.from_xml_path(str(path))
@@ -211,6 +207,34 @@ def mujoco_error(model: Any, path: Path) -> float:
         rows = data.efc_type == mujoco.mjtConstraint.mjCNSTR_EQUALITY
         return data.efc_J.reshape(-1, simulated.nv)[rows].copy()
 
+    return simulated, data, jacobian
+
+
+def rates_error(model: Any, path: Path) -> float:
+    """How far G is off the null space of MuJoCo's equality Jacobian, over its largest entry."""
+    simulated, _, jacobian = mujoco_jacobian(path)
+    rng, worst = np.random.default_rng(0), 0.0
+    for _ in range(STATES):
+        q = model.random_configuration(rng)
+        columns = [model.to_order("mujoco", q, v, joints=simulated) for v in np.eye(model.nv)]
+        G = np.array([qvel for _, qvel, *_ in columns]).T
+        J = jacobian(columns[0][0])
+        Z = np.linalg.svd(J)[2][simulated.nv - model.nv :].T if J.size else np.eye(simulated.nv)
+        worst = max(worst, float(np.max(np.abs(G - Z @ (Z.T @ G))) / np.max(np.abs(G))))
+    return worst
+
+
+def mujoco_error(model: Any, path: Path) -> float:
+    """How far accelerations differ from those by MuJoCo's M, bias and equality Jacobian.
+
+    Constraints are exact: the rows that the mobility leaves, with J̇ v by differences of fourth
+    order along the motion; solved on the null space of J.
+    """
+    import mujoco
+
+    import robomodel as rm
+
+    simulated, data, jacobian = mujoco_jacobian(path)
     rng, worst, h = np.random.default_rng(0), 0.0, 1e-3
     for _ in range(STATES):
         q, v = model.random_configuration(rng), 0.3 * rng.normal(size=model.nv)
@@ -279,11 +303,13 @@ def examine(robot: Robot, folder: Path) -> dict[str, Any]:
         if path.suffix == ".xml":
             scene = folder / robot.repository / robot.scene if robot.scene else path
             result["MuJoCo, its file"] = _tried(mujoco_error, model, scene)
+            result["G"] = _tried(rates_error, model, scene)
         result["MuJoCo"] = result["MuJoCo, its file"]
         result["mended"] = any("is rounded" in each for each in result["warnings"])
         if result["mended"] or not isinstance(result["MuJoCo"], float):  # or meshes are missing
             written = Path(place) / "robot.xml"
             result["MuJoCo"] = _tried(lambda: mujoco_error(rm.load(written), written))
+            result["G"] = _tried(lambda: rates_error(rm.load(written), written))
     start = time.process_time()
     report = rm.validate(model)
     result["validate_s"] = time.process_time() - start
