@@ -250,7 +250,7 @@ def _pair(matrix: Sequence[Vector], units: Sequence[float]) -> tuple[Scalar, Sca
 
 
 def _inverse(pivot: Scalar, of: tuple[Scalar, Scalar], floor: float) -> Scalar:
-    """1 / pivot; where a square is no more than floor² of a size, nan, as 0 · 1/0 is.
+    """1 / pivot; where a square is no more than floor² of a size, nan, as 0 / 0 is.
 
     Processors count that as an invalid operation, so that NumPy and kernels can tell of it.
     """
@@ -258,7 +258,7 @@ def _inverse(pivot: Scalar, of: tuple[Scalar, Scalar], floor: float) -> Scalar:
         return div(1.0, pivot)
     square, size = of
     above = floor**2 * size - square
-    return select(above, 1.0, 0.0) * div(1.0, select(above, pivot, 0.0))
+    return div(select(above, 1.0, 0.0), select(above, pivot, 0.0))
 
 
 def _gram_schmidt(

@@ -25,7 +25,7 @@ from typing import Protocol
 import numpy as np
 
 from robomodel.arrays import Array, Indices, Mask
-from robomodel.tolerances import EXACTLY_CLOSED, ROUNDING, TINY, WITHIN
+from robomodel.tolerances import CLOSED, EXACTLY_CLOSED, ROUNDING, TINY, WITHIN
 
 NEWTONS = 10  # steps of Newton's method: from 0.4 rad 3.5 are taken
 GAP = 1e-15  # sines, sizes: rounding alone, which no step makes less
@@ -187,9 +187,10 @@ class Continuation:
             q[on], phi[on], k[on] = ahead[better], phi1[better], k1[better]
             residual[on], gap[on] = after[better], size[better]
             going = on[gap[on] > GAP]
-        allowed = EXACTLY_CLOSED * np.maximum(1.0, np.max(np.abs(q), axis=1, initial=0.0))
-        closed = gap <= allowed
-        closed &= np.all(np.abs(phi) <= np.maximum(allowed[:, None], self.slack), axis=1)
+        far = np.maximum(1.0, np.max(np.abs(q), axis=1, initial=0.0))  # numbers' rounding grows so
+        closed = gap <= EXACTLY_CLOSED * far
+        least = np.maximum(EXACTLY_CLOSED, np.minimum(self.slack, CLOSED)) * far[:, None]
+        closed &= np.all(np.abs(phi) <= np.maximum(least, self.slack), axis=1)
         return q, k, closed if self.also is None else closed & self.also(q)
 
     def stride(self, p: Points, d: Array) -> tuple[Points, Array]:
