@@ -191,7 +191,7 @@ def test_balls_and_bases() -> None:
 SAMPLERS = {
     "cli/identification.py", "cli/states.py", "control/inverse_kinematics.py",
     "dynamics/actuators/maps.py", "estimation/planning.py", "identification/base.py",
-    "opentree/tree_joints.py",
+    "opentree/tree_joints.py", "reports/actuation/study.py",
     "instants/compiled.py",
     "instants/equations.py", "interop/crocoddyl.py", "papers/elimination_orders/forward.py",
     "reports/approximation.py", "reports/comparison/study.py", "reports/validation/context.py",

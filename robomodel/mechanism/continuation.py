@@ -288,7 +288,7 @@ def _times(c: Array, matrix: Array) -> Array:
 
 def _all_rows(c: Array) -> bool:
     """True if no conditions are repeated, of which C then has each as it is."""
-    return c.shape[1] == c.shape[2]
+    return bool(c.shape[1] == c.shape[2])
 
 
 def _svd(k: Array) -> tuple[Array, Array, Array]:
