@@ -353,23 +353,28 @@ def four_bar(gravity: tuple[float, float, float] = (0.0, 0.0, 0.0)) -> rm.Model:
     return rm.load(FOUR_BAR, gravity=gravity)
 
 
-def at_rocker(model: rm.Model, psi: float) -> np.ndarray:
+def angles_at(psi: float) -> dict[str, float]:
+    """Positions of the joints with the shank at an angle."""
     x, y = GROUND + ROCKER * np.cos(psi), ROCKER * np.sin(psi)
     apart = np.hypot(x, y)
     open_ = np.arccos((CRANK**2 + apart**2 - COUPLER**2) / (2.0 * CRANK * apart))
-    crank = np.arctan2(y, x) + open_
-    pin = np.arctan2(y - CRANK * np.sin(crank), x - CRANK * np.cos(crank)) - crank
-    return model.configuration({"motor": crank, "pin": pin, "shank": psi})
+    crank = float(np.arctan2(y, x) + open_)
+    pin = float(np.arctan2(y - CRANK * np.sin(crank), x - CRANK * np.cos(crank))) - crank
+    return {"motor": crank, "pin": pin, "shank": psi}
 
 
-@pytest.mark.parametrize(
-    ("psi", "drives", "holds", "moves"),
-    [
-        (1.3, 5.494853723, 9.963647155, 0.195365630),
-        (1.9, 4.174991778, 7.570382589, 0.148438874),
-        (2.5, 4.660528282, 8.450790811, 0.165701781),
-    ],
-)
+def at_rocker(model: rm.Model, psi: float) -> np.ndarray:
+    return model.configuration(angles_at(psi))
+
+
+STATIC = [  # angle of the shank; loads that the motor drives, holds, and that turn it when off
+    (1.3, 5.494853723, 9.963647155, 0.195365630),
+    (1.9, 4.174991778, 7.570382589, 0.148438874),
+    (2.5, 4.660528282, 8.450790811, 0.165701781),
+]
+
+
+@pytest.mark.parametrize(("psi", "drives", "holds", "moves"), STATIC)
 def test_a_four_bar_leg_at_its_static_limits(
     psi: float, drives: float, holds: float, moves: float
 ) -> None:
@@ -427,6 +432,47 @@ def test_a_floating_robot_with_losses_and_contact() -> None:
     locking = [each for each in findings.findings if each.check == "self-locking"]
     assert len(locking) == 12
     assert {each.severity for each in locking} == {"warning"}
+
+
+# ---- what motors can do --------------------------------------------------------------------------
+
+
+def test_torques_that_arrive_and_that_motors_hold() -> None:
+    text = gear_text(BOTH).replace("</joint>", '<motor effort="0.5"/></joint>')
+    model, q = rm.load(text), np.zeros((3, 1))
+    for losses, share in ((None, 1.0), ("forward", 0.8), ("back", 1.0 / 0.7)):
+        lower, upper = rm.torque_limits(model, q, losses=losses)
+        assert np.allclose(upper, 10.0 * share, rtol=1e-14)
+        assert np.allclose(lower, -10.0 * share, rtol=1e-14)
+        corners = rm.torque_polytope(model, q[0], "joint", losses=losses)
+        assert np.allclose(np.sort(corners[:, 0]), [-10.0 * share, 10.0 * share], rtol=1e-14)
+    assert rm.actuator_forces(model, q, [4.0], losses="forward") == pytest.approx(0.25)
+    assert rm.actuator_forces(model, q, [4.0], losses="back") == pytest.approx(0.14)
+    locking = rm.load(text.replace('"0.7"', '"-0.1"'))
+    assert np.isinf(rm.torque_limits(locking, q[0], losses="back")[1])
+    with pytest.raises(ValueError, match="'joint' has a gear that locks itself"):
+        rm.torque_polytope(locking, q[0], "joint", losses="back")
+    with pytest.raises(ValueError, match="losses are 'forward' or 'back'"):
+        rm.torque_limits(model, q, losses="both")  # type: ignore[arg-type]
+    assert "losses in the gears of joint are left out" in rm.approximate_tree(model).notes
+
+
+def test_a_study_has_the_three_torques_of_a_four_bar() -> None:
+    text = FOUR_BAR.replace('backdrive="0.7"/>', 'backdrive="0.7"/><motor effort="0.5"/>')
+    for name, at in angles_at(1.9).items():  # its assembly mode
+        text = re.sub(rf'(<joint name="{name}"[^>]*>)', rf'\1<initial position="{at!r}"/>', text)
+    study = rm.actuation(rm.load(text), "shank")
+    (row,) = study.losses
+    assert row.motors == ("motor",)
+    shown = [
+        [np.interp(psi, row.positions, values) for values in (row.drives, row.holds, row.turns)]
+        for psi, *_ in STATIC
+    ]
+    assert np.allclose(shown, [each[1:] for each in STATIC], rtol=1e-3)
+    names = [plot.name for plot in study.document.plots]
+    assert "losses_shank" in names
+    assert "Losses in gears" in str(study)
+    assert not rm.actuation(rm.robots.load("belt_leg")).losses
 
 
 # ---- problems of many meshes ---------------------------------------------------------------------

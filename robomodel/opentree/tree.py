@@ -299,6 +299,8 @@ class OpenTree(Model):
             notes.append(f"the tree is for the range {', '.join(ends)}")
         if self.kind == "fitted":
             notes.append("inertias are fitted to the robot's motion; they are not the links' own")
+        if lossy := [each.name for each in basis.view.actuators if each.lossy]:
+            notes.append(f"losses in the gears of {', '.join(lossy)} are left out")
         return (*notes, self.said)
 
     @property

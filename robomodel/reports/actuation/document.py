@@ -31,6 +31,7 @@ from robomodel.tolerances import SAME, WRITTEN
 
 if TYPE_CHECKING:
     from robomodel.reports.actuation.cylinders import Cylinder
+    from robomodel.reports.actuation.losses import LossyJoint
     from robomodel.reports.actuation.study import (
         Actuation,
         FourBar,
@@ -109,6 +110,10 @@ def _sections(designs: Designs) -> list[Section]:
             [_rows(designs, _rods, keys=3), _lines(designs, _weak_rods)],
         ),
         Section("Cylinders", [_rows(designs, _cylinders, keys=2), _lines(designs, _near_dead)]),
+        Section(
+            "Losses in gears: what motors drive and hold, and what turns them when they are off",
+            [_rows(designs, _losses)],
+        ),
         Section("Torques that joints get together", [_rows(designs, _polygons, keys=2)]),
         Section("Workspace", [_lines(designs, _workspaces)]),
         Section("Over the range", shown),
@@ -450,6 +455,17 @@ def _cylinders(study: Actuation) -> Table:
     return Table(columns, rows)
 
 
+def _losses(study: Actuation) -> Table:
+    rows: list[list[Cell]] = []
+    for each in study.losses:
+        force = units_of(each.slides).force
+        values = (each.drives, each.holds, each.turns)
+        shown = ["locks itself" if np.all(np.isinf(x)) and np.isfinite(each.drives).all()
+                 else _spread(x, force, always=True) for x in values]  # fmt: skip
+        rows.append([each.joint, ", ".join(each.motors), *shown])
+    return Table(["joint", "motors", "they drive", "they hold", "turns them"], rows)
+
+
 def _near_dead(study: Actuation) -> Iterator[str]:
     """Cylinders whose range ends near their dead point, or holds it."""
     for each in study.cylinders:
@@ -501,6 +517,7 @@ def _plots(designs: Designs) -> Iterator[Plot]:
         ("four_bars", ("loop", "input"), _of_bar),
         ("transmissions", ("rod", "joint", "input", "slides"), _of_rod),
         ("cylinders", ("name", "joint", "slides"), _of_cylinder),
+        ("losses", ("joint", "slides"), _of_losses),
         ("polygons", ("joints", "unit", "force_units"), _of_polygon),
         ("workspaces", ("foot", "axis_names"), _of_workspace),
     )
@@ -642,6 +659,26 @@ def _of_cylinder(group: Mapping[str, Cylinder]) -> Iterator[Plot]:
         )  # fmt: skip
 
 
+def _of_losses(group: Mapping[str, LossyJoint]) -> Iterator[Plot]:
+    """The three torques over the joint's positions, where one varies."""
+    first = next(iter(group.values()))
+    lines = [
+        Line(_of(design, label), each.positions, bounded(values, CUT_OFF))
+        for design, each in group.items()
+        for label, values in (
+            ("motors drive", each.drives), ("motors hold", each.holds), ("turns them", each.turns)
+        )
+        if len(each.positions) > 1 and np.any(np.isfinite(values))
+    ]  # fmt: skip
+    if any(_varies(line.y) for line in lines):
+        units = units_of(first.slides)
+        yield Plot(
+            f"{first.joint}: loads that motors drive, hold, and that turn them",
+            f"{first.joint} [{units.position}]", f"torque [{units.force}]", lines,
+            f"losses_{first.joint}", group=first.joint,
+        )  # fmt: skip
+
+
 def _of_polygon(group: Mapping[str, Polygon]) -> Iterator[Plot]:
     polygon = next(iter(group.values()))
     one, two = polygon.joints
@@ -707,6 +744,11 @@ def _data(study: Actuation) -> dict[str, Any]:
             | {"push": _range(each.push), "pull": _range(each.pull)}
             | {"angle": _angle_data(each.transmission)}
             for each in study.cylinders
+        ],
+        "losses": [
+            picked(each, "joint", "motors")
+            | {name: _range(getattr(each, name)) for name in ("drives", "holds", "turns")}
+            for each in study.losses
         ],
         "polygons": [
             picked(each, "joints", "unit")

@@ -48,6 +48,7 @@ from robomodel.reach.ranges import JointRange, joint_range
 from robomodel.reach.reachable import reachable
 from robomodel.reports.actuation import document as actuation_document
 from robomodel.reports.actuation.cylinders import Cylinder, cylinders
+from robomodel.reports.actuation.losses import LossyJoint, lossy_joints
 from robomodel.reports.actuation.transmission import Extreme, Transmission, transmissions
 from robomodel.reports.document import Document, HasDocument
 from robomodel.tolerances import MOVES, NOTHING, PARALLEL, SAME, WRITTEN
@@ -165,6 +166,8 @@ class Actuation(HasDocument):
         polygons: Torques of joints that share motors.
         workspaces: The workspace of a foot, with its singular curves.
         speed_torque: The torque of each driven joint over its speed.
+        losses: What motors drive and hold through lossy gears, and what turns them, see
+            :class:`robomodel.reports.actuation.losses.LossyJoint`.
     """
 
     robot: str
@@ -178,6 +181,7 @@ class Actuation(HasDocument):
     polygons: tuple[Polygon, ...]
     workspaces: tuple[Workspace, ...]
     speed_torque: tuple[SpeedTorque, ...]
+    losses: tuple[LossyJoint, ...] = ()
 
     @property
     def reflected(self) -> dict[str, Array]:
@@ -263,6 +267,7 @@ def actuation(
         tuple(_polygons(model, envelopes)),
         () if foot is None else (workspace(model, foot, joints),),
         tuple(each for joint in envelopes for each in _speed_torque(model, joint)),
+        tuple(lossy_joints(model, envelopes)),
     )
 
 
