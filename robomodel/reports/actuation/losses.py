@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from robomodel.arrays import Array
+from robomodel.arrays import Array, Indices
 from robomodel.dynamics.actuators import maps
 from robomodel.dynamics.actuators.envelopes import JointEnvelope
 from robomodel.dynamics.actuators.limbs import beside, columns_of, unit_rates
@@ -87,9 +87,7 @@ def _has_rotor(model: Model, n: int) -> bool:
     return actuator.joint not in dict(actuator.terms)
 
 
-def _frictions(
-    model: Model, each: JointEnvelope, driving: Sequence[int], order: Sequence[int] | Array
-) -> Array:
+def _frictions(model: Model, each: JointEnvelope, driving: Sequence[int], order: Indices) -> Array:
     """Dry friction (n,) at a joint of all joints that move with it, but its motors' rotors."""
     body = model.joint_names.index(each.joint)
     cluster, bodies = model.clusters[model.nodes[body].cluster], beside(model, body)
