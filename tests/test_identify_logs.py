@@ -261,7 +261,7 @@ def test_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for words in ("60 samples of &lt;log&gt;.csv", "Measured and predicted", "What changed most",
                   "Not identifiable", "zero of the encoder of knee_link_joint"):  # fmt: skip
         assert words in html
-    assert html.count("<svg") == 3 * LEG.nv
+    assert html.count("<svg") == 3 * LEG.nv  # too few samples for means over velocity and so on
     assert "http" not in html.replace("http://www.w3.org/2000/svg", "")
     picture = tmp_path / "residuals.svg"
     status, text, _ = run(log, "--plot", picture, "--json", "--free", "mass")

@@ -14,6 +14,7 @@ import robomodel as rm
 from benchmarks.identification import coverage
 from robomodel.identification.noise import Autoregression, runs
 from robomodel.identification.windows import Windows
+from robomodel.reports.identification import page
 
 Array = NDArray[np.float64]
 
@@ -123,6 +124,9 @@ def test_frictions_form_is_said_and_chosen() -> None:
     first = fit.changes(rm.parameters(model).values)[0]
     assert first.group.name in ("friction of hip", "friction of knee")  # 0 in the file
     assert first.share > 0.1
+    html = page(plain, model, "log.csv")
+    for what in ("velocity", "position", "load"):
+        assert f"hip: mean residual over {what}, two deviations" in html
     _, even, _ = table(0, 0.0)
     assert "asymmetric" not in "".join(rm.identify(model, even, stribeck="hip").notes)
     with pytest.raises(ValueError, match="friction is None or 'auto'"):

@@ -292,10 +292,10 @@ def friction_forms(
         return [SHAPES * i + n for i, width in enumerate(widths) for n in (0, 1, 2 + width)]
 
     alike = [[width] * len(names) for width in range(len(SLOW))]
-    best = max(alike, key=lambda widths: trials(columns(widths)).gain)
+    best = max(alike, key=lambda widths: trials.gain(columns(widths)))
     for i in range(len(names)):
         others = [[*best[:i], width, *best[i + 1 :]] for width in range(len(SLOW))]
-        best = max(others, key=lambda widths: trials(columns(widths)).gain)
+        best = max(others, key=lambda widths: trials.gain(columns(widths)))
     trial = trials(columns(best))
     certain = np.abs(trial.found) > CHANCE * trial.deviations
     found = np.where(certain, trial.found, np.nan).reshape(-1, 3).tolist()

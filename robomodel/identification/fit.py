@@ -215,11 +215,10 @@ def fitted(data: Data, readings: Sensors, prior: ParameterPrior) -> Fit:
 
 @dataclass(frozen=True)
 class Trial:
-    """Further columns beside a fit: coefficients (k,), deviations (k,), gain of the objective."""
+    """Further columns beside a fit: coefficients (k,) and their deviations (k,)."""
 
     found: Array
     deviations: Array
-    gain: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -265,43 +264,81 @@ class Trials:
             )
         return result
 
+    @cached_property
+    def _level(self) -> Array:
+        """The least deviation that counts, of each coordinate (nv,)."""
+        return FLOOR * self.data.levels(self.values)
+
+    @property
+    def _kept(self) -> int:
+        """Number of parameters and sensor unknowns."""
+        return int(self.prior.directions.shape[1]) + len(self.sure)
+
+    @cached_property
+    def _assumed(self) -> tuple[Array, Array]:
+        """The prior's Hessian and gradient by all unknowns."""
+        point, directions = self.prior.point(self.values), self.prior.directions
+        count = self._kept + sum(x.shape[1] for x in self.columns)
+        inner, outer = slice(0, directions.shape[1]), range(directions.shape[1], self._kept)
+        assumed, slope = np.zeros((count, count)), np.zeros(count)
+        assumed[inner, inner] = directions.T @ point.hessian @ directions
+        assumed[outer, outer] = self.sure
+        slope[inner] = directions.T @ point.gradient
+        return assumed, slope
+
+    def _normal(self, error: Array) -> tuple[Array, Array, Array]:
+        """Matrix, right side and weights of the coordinates, for errors (n, nv)."""
+        assumed, slope = self._assumed
+        gram, right = assumed.copy(), -slope
+        spread = np.fmax(self.data.rms(error), self._level)
+        weight = np.where(spread > LEAST, np.fmax(spread, LEAST) ** -2.0, 0.0)
+        for each, w in zip(self._equations, weight.tolist(), strict=True):
+            gram[np.ix_(each.at, each.at)] += w * each.gram
+            right[each.at] += w * each.right
+        return gram, right, weight
+
+    @cached_property
+    def _further(self) -> tuple[Array, Array]:
+        """Matrix and right side of the further columns, all others eliminated."""
+        gram, right, _ = self._normal(self.error)
+        kept = self._kept
+        if not kept:
+            return gram, right
+        both = solved(gram[:kept, :kept], np.column_stack([gram[:kept, kept:], right[:kept]]))
+        return (
+            gram[kept:, kept:] - gram[kept:, :kept] @ both[:, :-1],
+            right[kept:] - gram[kept:, :kept] @ both[:, -1],
+        )
+
+    def gain(self, chosen: Sequence[int]) -> float:
+        """What the columns of these places, counted through all coordinates, gain together."""
+        matrix, right = self._further
+        some = matrix[np.ix_(chosen, chosen)]
+        inverse = np.linalg.pinv(_scaled(some), hermitian=True) / _sizes(some)
+        return 0.5 * float(right[chosen] @ inverse @ right[chosen])
+
     def __call__(self, chosen: Sequence[int]) -> Trial:
-        """The columns of these places, counted through all coordinates, alone."""
-        point = self.prior.point(self.values)
-        directions = self.prior.directions
-        kept = directions.shape[1] + len(self.sure)
-        count = kept + sum(x.shape[1] for x in self.columns)
+        """The columns of these places alone."""
+        kept = self._kept
         used = np.append(np.arange(kept), kept + np.array(chosen, dtype=int))
         error = self.error
         for _ in range(2):  # with the fit's errors, then with those of this one
-            spread = np.fmax(self.data.rms(error), FLOOR * self.data.levels(self.values))
-            assumed = np.zeros((count, count))
-            inner = slice(0, directions.shape[1])
-            assumed[inner, inner] = directions.T @ point.hessian @ directions
-            assumed[range(inner.stop, kept), range(inner.stop, kept)] = self.sure
-            gram, right = assumed.copy(), np.zeros(count)
-            right[inner] = -directions.T @ point.gradient
-            weight = np.where(spread > LEAST, np.fmax(spread, LEAST) ** -2.0, 0.0)
-            for each, w in zip(self._equations, weight.tolist(), strict=True):
-                gram[np.ix_(each.at, each.at)] += w * each.gram
-                right[each.at] += w * each.right
+            gram, right, weight = self._normal(error)
             matrix = gram[np.ix_(used, used)]
-            matrix[range(len(used)), range(len(used))] += TINY
-            step = np.zeros(count)
             inverse = np.linalg.pinv(_scaled(matrix), hermitian=True) / _sizes(matrix)
+            step = np.zeros(len(gram))
             step[used] = inverse @ right[used]
             error = np.stack(
                 [e + each.columns @ step[each.at]
                  for e, each in zip(self.error.T, self._equations, strict=True)], axis=1
             )  # fmt: skip
-        meat = assumed
+        meat, sizes = self._assumed[0].copy(), np.nan_to_num(self.data.rms(error))
         for i, each in enumerate(self._equations):
             noise = Autoregression.of(error[:, i], self.data.pieces[i])
-            size = weight[i] ** 2 * float(np.nan_to_num(self.data.rms(error)[i])) ** 2
+            size = (weight[i] * float(sizes[i])) ** 2
             meat[np.ix_(each.at, each.at)] += size * noise.covariance(each.columns)
         covariance = inverse @ meat[np.ix_(used, used)] @ inverse
-        gain = 0.5 * float(step @ right)
-        return Trial(step[used][kept:], np.sqrt(np.diag(covariance)[kept:]), gain)
+        return Trial(step[used][kept:], np.sqrt(np.diag(covariance)[kept:]))
 
 
 def _sizes(matrix: Array) -> Array:

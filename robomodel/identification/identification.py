@@ -159,6 +159,8 @@ class Identified:
             tell as much of a mean force as the log's, whose errors are alike for some time; nan
             without a fit.
         effects: Root mean square (p, nv) of the forces of each parameter by its unit.
+        positions: Positions (n, nv) of coordinates that are joints' own; nan of others.
+        velocities: Their velocities.
     """
 
     model: Model
@@ -177,6 +179,8 @@ class Identified:
     times: Array | None
     effective: Array
     effects: Array
+    positions: Array
+    velocities: Array
 
     @property
     def fitted(self) -> bool:
@@ -462,6 +466,7 @@ def _identified(model: Model, readings: Sensors, options: _Options) -> tuple[Ide
             readings.unknowns, fit.unknowns.tolist(), fit.spread.tolist(), strict=True
         )
     )
+    places, rates = readings.states(readings.motion(fit.unknowns))
     result = Identified(
         model=with_laws(with_parameters(changed, fit.values), readings, fit.unknowns),
         names=filed.names,
@@ -479,6 +484,8 @@ def _identified(model: Model, readings: Sensors, options: _Options) -> tuple[Ide
         times=readings.times if readings.length == len(rows) else None,
         effective=fit.effective,
         effects=data.effects,
+        positions=places,
+        velocities=rates,
     )
     return result, _Left(model, readings, data, assumed, fit.values, fit.unknowns)
 
@@ -506,6 +513,7 @@ def predicted(model: Model, log: Log, *, cutoff: float = 5.0) -> Identified:
     forces = data.rows @ filed.values
     none = np.zeros((len(filed.values), len(filed.values)))
     error = data.rms(forces - data.forces)
+    places, rates = readings.states(readings.motion(np.zeros(0)))
     result = Identified(
         model=model,
         names=filed.names,
@@ -523,6 +531,8 @@ def predicted(model: Model, log: Log, *, cutoff: float = 5.0) -> Identified:
         times=readings.times if readings.length == len(forces) else None,
         effective=np.full(len(error), np.nan),
         effects=data.effects,
+        positions=places,
+        velocities=rates,
     )
     assumed, _ = assumptions(model, data, *chosen(model, None), 1.0, False)
     left = _Left(model, readings, data, assumed, assumed.nominal, np.zeros(0))

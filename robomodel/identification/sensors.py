@@ -266,6 +266,24 @@ class Sensors:
             ]  # fmt: skip
         return forces + np.concatenate(change)
 
+    def states(self, motion: Motion) -> tuple[Array, Array]:
+        """Positions and velocities (n, nv) of the coordinates at the rows; nan of others' joints.
+
+        A coordinate is that of a joint with one freedom; in windows these are means.
+        """
+        places = motion.model.joint_positions(motion.q)
+        single = {joint.name for joint in motion.model.joints if joint.nv == 1}
+        none = np.full(self.batch, np.nan)
+        names = motion.model.dof_names
+        place = np.stack([places[n] if n in single else none for n in names], axis=-1)
+        both = []
+        for x in (place, np.where(np.isnan(place), np.nan, motion.v)):
+            pieces = x.reshape(-1, *x.shape[-2:]) if x.ndim > 1 else x[None, None]
+            if self.windows is not None:
+                pieces = np.stack([self.windows.mean(each) for each in pieces])
+            both.append(pieces.reshape(-1, len(names)))
+        return both[0], both[1]
+
     def shaped(self, motion: Motion, name: str, functions: Sequence[Shape]) -> Array:
         """Functions of a joint's velocity, as columns (n, m)."""
         w, _ = motion.rate(name)

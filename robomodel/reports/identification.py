@@ -19,6 +19,7 @@ SHOWN = 600  # most samples of a motion in a picture
 BARS = 31  # of a histogram
 COORDINATE = ("name", "residual", "before", "forces", "validation", "effective")
 PARAMETER = ("name", "before", "value", "deviation", "information_gain")
+BINS, BINNED = 16, 4  # of residuals over velocity and the like; least samples in each
 REACH = 4.0  # half width of a histogram, in standard deviations
 DEVIATION = (
     "± is one standard deviation: the value lies within it with a probability of 68 %, and within "
@@ -168,7 +169,9 @@ def _plots(fit: Identified, model: Model) -> Iterator[Plot]:
     for force, left in force_plots(fit, model):
         yield from (force, left)
         i = model.dof_names.index(force.name)
-        yield _histogram(force.name, fit.measured[:, i] - fit.predicted[:, i])
+        error = fit.measured[:, i] - fit.predicted[:, i]
+        yield _histogram(force.name, error)
+        yield from _against(fit, model, i, error)
 
 
 def force_plots(fit: Identified, model: Model) -> Iterator[tuple[Plot, Plot]]:
@@ -191,6 +194,40 @@ def force_plots(fit: Identified, model: Model) -> Iterator[tuple[Plot, Plot]]:
             Plot(f"{name}: force", along, f"force {unit}", lines, name, group=name),
             Plot(f"{name}: measured less predicted, two deviations", along, f"force {unit}", left,
                  group=name),
+        )  # fmt: skip
+
+
+def _against(fit: Identified, model: Model, i: int, error: Array) -> Iterator[Plot]:
+    """Means of residuals over velocity, position and load, with two deviations of each mean.
+
+    What is not zero there says what is missing: friction's form over velocity, ripple or springs
+    over position, losses of gears over load.
+    """
+    name = model.dof_names[i]
+    joint = next((each for each in model.joints if each.name == name), None)
+    if joint is None:
+        return
+    units = joint.units
+    for what, x, unit in (
+        ("velocity", fit.velocities[:, i], units.velocity),
+        ("position", fit.positions[:, i], units.position),
+        ("load", fit.predicted[:, i], units.force),
+    ):
+        there = np.isfinite(error) & np.isfinite(x)
+        if np.count_nonzero(there) < BINNED * BINS or np.ptp(x[there]) == 0.0:
+            continue
+        order = np.argsort(x[there], kind="stable")
+        parts = np.array_split(order, BINS)
+        place = np.array([np.mean(x[there][part]) for part in parts])
+        mean = np.array([np.mean(error[there][part]) for part in parts])
+        count = np.array([len(part) for part in parts])
+        share = min(fit.effective[i] / np.count_nonzero(there), 1.0) if fit.fitted else 1.0
+        spread = 2.0 * float(np.std(error[there])) / np.sqrt(np.maximum(share * count, 1.0))
+        lines = [Line("", place, mean), Line("", place, spread, 6, True),
+                 Line("", place, -spread, 6, True)]  # fmt: skip
+        yield Plot(
+            f"{name}: mean residual over {what}, two deviations", f"{what} [{unit}]",
+            f"force [{units.force}]", lines, group=name,
         )  # fmt: skip
 
 
