@@ -1,72 +1,153 @@
 """Open trees in MuJoCo: accelerations of the written file beside the errors that the tree tells.
 
-    python -m benchmarks.open_trees [ROBOT…]
+    python -m benchmarks.open_trees [--folder FOLDER] [ROBOT…]
 
-Robots are shipped ones by name, or files (a URDF with the loops of a robot.yaml beside it, too). At
-40 states that no fit has seen the file that ``write_mjcf`` writes gets the exact torques, once
-alone and once with ``correction_force``. Printed are each tree's verdict, its worst joint's median
-as told and as MuJoCo has it, the largest ratio of both over the joints, and the largest error with
-the correction, of trees of hinges and slides that nothing follows (MuJoCo holds these softly).
+Robots are shipped ones by name, or files (a URDF with the loops of a robot.yaml beside it, too);
+without any, all shipped ones with loops or couplings, and those of ``PUBLIC`` that FOLDER has, as
+OWNER/NAME (or OWNER+NAME) at their commits. At the states of ``tree.errors``, which no fit has
+seen, the file that ``write_mjcf`` writes gets the exact torques, once alone and once with
+``correction_force``. Followers are exact conditions of MuJoCo's equality Jacobian, as MuJoCo holds
+them softly. Printed are each tree's verdict; its worst joint's median as told, as MuJoCo has it,
+and at 40 of the states; the largest ratio of medians told and found over all joints with more than
+1e-4, at all states and at the 40; what is left with the correction, of a tree without followers;
+and the processor time of the tree.
 """
 
 from __future__ import annotations
 
+import argparse
 import io
-import sys
 import time
 import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import mujoco
 import numpy as np
 
 import robomodel as rm
+from robomodel.arrays import Array
 from robomodel.opentree.errors import percent, worst_joint
-from robomodel.opentree.tree import OpenTree, written_tree
+from robomodel.opentree.tree import OpenTree, TreeOptions, written_tree
 
-STATES = 40
+FEW = 40  # states
 LEAST = 1e-4  # of errors that are compared
+STEP = 1e-4  # s, of differences of the equality Jacobian along a motion
+
+PUBLIC = {  # repository: its commit, and its files
+    "berkeleyopenarms/blue_core a1e72bdb": ["blue_descriptions/robots/blue_left_v2.urdf.xacro"],
+    "bulletphysics/bullet3 (pybullet_data 3.2.7)": ["xarm/xarm6_with_gripper.urdf"],
+    "feidedao/Parallel_Ankle_Joint 1305e884": [
+        "2_g1_ankle/urdf/23urdf311.xml", "5_tiangong/urdf/TG10-00.xml"],
+    "assadollahi/kayra 14f4ab73": ["mujoco/kayraLowerBody.xml"],
+    "pollen-robotics/AmazingHand 4c5cb2f2": [
+        "Demo/AHSimulation/AHSimulation/AH_Right/mjcf/robot.xml"],
+    "psyonicinc/ability-hand-api 34c9a932": ["URDF/ability_hand_right_large.urdf"],
+    "TetherIA/aero-hand-open 8807a3c6": [
+        "ros2/src/aero_hand_open_description/urdf/aero_hand_open_right.urdf"],
+    "jhu-lcsr-attic/bhand_model 937f4186": ["robots/bhand_model.URDF"],
+    "andrei-herdt/mujoco_menagerie 4dbf2392": [
+        "robotiq_2f85/2f85.xml", "ufactory_xarm7/xarm7.xml", "agility_cassie/cassie.xml"],
+    "Rhoban/placo-examples 3edf600f": ["models/orbita/robot.urdf", "models/planar-2dof/robot.urdf"],
+    "Gepetto/example-parallel-robots 52e64b31": [
+        f"robots/{name}/robot.urdf"
+        for name in ("digit_like", "cassie_like", "robot_delta", "disney_like", "talos_like")],
+}  # fmt: skip
 
 
-def in_mujoco(tree: rm.Model) -> mujoco.MjModel:
+@dataclass(eq=False)
+class InMujoco:
     """A tree as MuJoCo reads it, without contacts, limits and passive forces."""
-    stream = io.StringIO()
-    rm.write_mjcf(tree, stream, meshes="drop", drop=True)
-    compiled = mujoco.MjModel.from_xml_string(stream.getvalue())
-    for flag in ("CONTACT", "LIMIT", "FRICTIONLOSS", "SPRING", "DAMPER", "EULERDAMP"):
-        compiled.opt.disableflags |= int(getattr(mujoco.mjtDisableBit, f"mjDSBL_{flag}"))
-    return compiled
+
+    tree: rm.Model
+
+    def __post_init__(self) -> None:
+        stream = io.StringIO()
+        rm.write_mjcf(self.tree, stream, meshes="drop", drop=True)
+        self.compiled = mujoco.MjModel.from_xml_string(stream.getvalue())
+        for flag in ("CONTACT", "LIMIT", "FRICTIONLOSS", "SPRING", "DAMPER", "EULERDAMP"):
+            self.compiled.opt.disableflags |= int(getattr(mujoco.mjtDisableBit, f"mjDSBL_{flag}"))
+        self.compiled.opt.jacobian = mujoco.mjtJacobian.mjJAC_DENSE
+        self.data = mujoco.MjData(self.compiled)
+
+    def accelerations(self, t: Array, dt: Array, tau: Array) -> Array:
+        """The tree's accelerations (n, tree.nv) under tau, its followers held exactly."""
+        found = np.zeros_like(dt)
+        qpos, qvel, forces = self.tree.to_order("mujoco", t, dt, tau=tau, joints=self.compiled)
+        for n, (q, v, force) in enumerate(zip(qpos, qvel, forces, strict=True)):
+            qacc = self._exactly(q, v, force)
+            _, _, found[n] = self.tree.from_order("mujoco", q, v, a=qacc, joints=self.compiled)
+        return found
+
+    def _exactly(self, q: Array, v: Array, force: Array) -> Array:
+        rows = self._equalities(q)
+        change = np.zeros(len(rows))
+        if len(rows):
+            ahead, behind = (self._equalities(self._moved(q, v, h)) for h in (STEP, -STEP))
+            change = (ahead - behind) @ v / (2.0 * STEP)
+        self.data.qpos[:], self.data.qvel[:] = q, v
+        mujoco.mj_fwdPosition(self.compiled, self.data)
+        mujoco.mj_fwdVelocity(self.compiled, self.data)
+        mass = np.zeros((self.compiled.nv, self.compiled.nv))
+        mujoco.mj_fullM(self.compiled, self.data, mass)
+        zero = np.zeros((len(rows), len(rows)))
+        matrix = np.block([[mass, rows.T], [rows, zero]])
+        right = np.concatenate([force - self.data.qfrc_bias, -change])
+        return np.asarray(np.linalg.solve(matrix, right)[: len(v)])
+
+    def _equalities(self, q: Array) -> Array:
+        self.data.qpos[:] = q
+        mujoco.mj_fwdPosition(self.compiled, self.data)
+        rows = self.data.efc_type == mujoco.mjtConstraint.mjCNSTR_EQUALITY
+        return np.array(self.data.efc_J.reshape(-1, self.compiled.nv)[rows])
+
+    def _moved(self, q: Array, v: Array, step: float) -> Array:
+        near = q.copy()
+        mujoco.mj_integratePos(self.compiled, near, v, step)
+        return near
 
 
-def measured(tree: OpenTree) -> tuple[dict[str, float], float]:
-    """Medians of MuJoCo's errors by joint, and the largest relative one with the correction."""
-    compiled, measure = in_mujoco(tree), tree.basis.measures[1]
-    mapping, states = tree.basis.on(tree), measure.states
-    exact = states.on(mapping)
-    names = list(tree.dof_names)
-    ids = [mujoco.mj_name2id(compiled, mujoco.mjtObj.mjOBJ_JOINT, n) for n in names]
-    if min(ids) < 0 or compiled.neq:
-        return {}, np.nan
-    at, dofs = compiled.jnt_qposadr[ids], compiled.jnt_dofadr[ids]
-    picks = np.linspace(0, len(states.q) - 1, STATES).astype(int)
-    correction = rm.correction_force(
-        tree.basis.view, states.q[picks], states.v[picks], states.tau[picks], tree=tree,
-        backend="numpy",
-    )  # fmt: skip
-    scale = measure.scales(mapping)[picks]
-    data, off, left = mujoco.MjData(compiled), [], 0.0
-    for n, pick in enumerate(picks):
-        for more in (0.0, correction[n]):
-            data.qpos[at], data.qvel[dofs] = exact.t[pick], exact.dt[pick]
-            data.qfrc_applied[dofs] = exact.tau[pick] + more
-            mujoco.mj_forward(compiled, data)
-            wrong = np.abs(data.qacc[dofs] - exact.ddt[pick])
-            if np.ndim(more):
-                left = max(left, float(np.max(wrong) / np.max(np.abs(exact.ddt[pick]))))
-            else:
-                off.append(wrong / scale[n])
-    medians = np.median(np.array(off), axis=0)
-    return dict(zip(names, medians.tolist(), strict=True)), left
+@dataclass(frozen=True)
+class Proof:
+    """Of each joint the medians told, found at all states, and at some."""
+
+    told: dict[str, float]
+    found: dict[str, float]
+    few: dict[str, float]
+
+    def ratio(self, found: dict[str, float]) -> float:
+        """The largest ratio of medians told and found; 1 if all are small."""
+        pairs = [sorted((self.told[name], x)) for name, x in found.items()]
+        return max((high / low for low, high in pairs if low > LEAST), default=1.0)
+
+
+def proof(tree: OpenTree) -> Proof:
+    """The medians of a tree, told and by MuJoCo."""
+    measure, mapping = tree.basis.measures[1], tree.basis.on(tree)
+    states = measure.states.on(mapping)
+    found = InMujoco(tree).accelerations(states.t, states.dt, states.tau)
+    off = measure.relative(mapping.model, states, found)
+    picks = np.linspace(0, len(states.t) - 1, FEW).astype(int)
+    return Proof(
+        {name: error.median for name, error in tree.errors.items()},
+        {name: float(np.max(np.median(x, axis=0))) for name, x in off.items()},
+        {name: float(np.max(np.median(x[picks], axis=0))) for name, x in off.items()},
+    )
+
+
+def corrected(tree: OpenTree) -> float:
+    """The largest error with the correction at some states, over the largest acceleration."""
+    measure, mapping = tree.basis.measures[1], tree.basis.on(tree)
+    exact = measure.states.on(mapping)
+    picks = np.linspace(0, len(exact.t) - 1, FEW).astype(int)
+    s = measure.states
+    more = rm.correction_force(
+        tree.basis.view, s.q[picks], s.v[picks], s.tau[picks], tree=tree, backend="numpy"
+    )
+    found = InMujoco(tree).accelerations(exact.t[picks], exact.dt[picks], exact.tau[picks] + more)
+    size = np.max(np.abs(exact.ddt[picks]), axis=1, keepdims=True)
+    return float(np.max(np.abs(found - exact.ddt[picks]) / size))
 
 
 def load(name: str) -> rm.Model:
@@ -77,34 +158,59 @@ def load(name: str) -> rm.Model:
     return rm.load(name, extend=str(extend)) if extend.exists() else rm.load(name)
 
 
-def row(name: str) -> str:
+def row(label: str, name: str) -> str:
     """A robot's line of the table."""
-    model, start = load(name), time.process_time()
+    start = time.process_time()
+    model = load(name)
+    loaded = time.process_time() - start
     tree = written_tree(model)
-    took = time.process_time() - start
-    stem = f"| `{Path(name).stem}` | {tree.kind} | {tree.verdict.split(':')[0]} "
+    took = time.process_time() - start - loaded
+    stem = f"| {label} | {tree.kind} | {tree.verdict.split(':')[0]} "
     if not tree.errors or tree.kind == "open":
-        return f"{stem}|||||{took:.1f} s |"
+        return f"{stem}||||||| {took:.1f} s |"
     joint, error = worst_joint(tree.errors)
-    found, left = measured(tree)
-    told = f"{stem}| {joint} {percent(error.median)} "
-    if not found:
-        return f"{told}|||| {took:.1f} s |"
-    ratios = [max(found[n] / tree.errors[n].median, tree.errors[n].median / found[n])
-              for n in found if min(found[n], tree.errors[n].median) > LEAST]  # fmt: skip
-    most = f"{max(ratios):.2f}" if ratios else "–"
-    return f"{told}| {percent(max(found.values()))} | {most} | {left:.0e} | {took:.1f} s |"
+    checked = proof(tree)
+    alone = tree
+    if tree.basis.followers:
+        alone = written_tree(model, TreeOptions(followers=False))
+    worst = [percent(max(x.values())) for x in (checked.found, checked.few)]
+    ratios = [f"{checked.ratio(x):.3g}" for x in (checked.found, checked.few)]
+    numbers = [f"{joint} {percent(error.median)}", *worst, *ratios, f"{corrected(alone):.0e}"]
+    return f"{stem}| {' | '.join(numbers)} | {took:.1f} s |"
 
 
-def main(words: list[str]) -> None:
+def public(folder: Path) -> Iterator[tuple[str, str]]:
+    """Names and paths of the public files that are in a folder."""
+    for source, files in PUBLIC.items():
+        repository = source.split()[0]
+        for place in (repository, repository.replace("/", "+")):
+            for file in files:
+                if (path := folder / place / file).exists():
+                    yield f"{repository} `{path.parent.name}/{path.name}`", str(path)
+
+
+def main() -> None:
     """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--folder", type=Path, help="where the public repositories are")
+    parser.add_argument("robots", nargs="*", help="names and files; else all")
+    options = parser.parse_args()
     warnings.simplefilter("ignore")
-    heads = "robot", "tree", "verdict", "worst joint", "in MuJoCo", "ratio", "corrected", "time"
+    heads = ("robot", "tree", "verdict", "worst joint", "in MuJoCo", f"at {FEW} states", "ratio",
+             f"at {FEW}", "corrected", "time")  # fmt: skip
     print(f"| {' | '.join(heads)} |\n{'|---' * len(heads)}|")
-    for name in words or [n for n in rm.robots.names() if rm.robots.load(n).loops
-                          or rm.robots.load(n).couplings]:  # fmt: skip
-        print(row(name), flush=True)
+    wanted = [(f"`{Path(name).name}`", name) for name in options.robots]
+    if not wanted:
+        shipped = [n for n in rm.robots.names()
+                   if rm.robots.load(n).loops or rm.robots.load(n).couplings]  # fmt: skip
+        wanted = [(f"`{name}`", name) for name in shipped]
+        wanted += public(options.folder) if options.folder else ()
+    for label, name in wanted:
+        try:
+            print(row(label, name), flush=True)
+        except (ValueError, rm.DescriptionError, mujoco.FatalError) as error:
+            print(f"| {label} | {type(error).__name__}: {str(error)[:200]} |", flush=True)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

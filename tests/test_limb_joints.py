@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from cases import few
 
 import robomodel as rm
+from robomodel.opentree.tree_joints import sheet
 
 LIMBS = [
     ("parallel_ankle", ("pitch", "roll")),
@@ -32,10 +34,22 @@ def test_it_is_not_what_the_file_marks() -> None:
     limbs = {
         "five_bar_leg.urdf": ("front", "front_knee", "wheel"),
         "ankle_belts_two_rods.urdf": ("pitch", "roll"),
+        "ankle_rods_on_foot.xml": ("pitch", "roll"),
         "digger_cylinder.urdf": ("boom", "stick"),
     }
     for name, joints in limbs.items():
         assert rm.limb_joints(rm.load(data / name)) == joints
+
+
+def test_limits_of_more_than_a_turn_are_none() -> None:
+    """As of degrees read as radians: the range goes 0.6 rad from neutral, not upside down."""
+    text = (Path(__file__).parent / "data" / "limbs" / "ankle_rods_on_foot.xml").read_text()
+    model = rm.load(text.replace('"-0.25 0.4"', '"-15 22.5"'))
+    bodies = [model.joint_names.index(name) for name in ("pitch", "roll")]
+    q = sheet(model, bodies).draw(np.random.default_rng(0), 100)
+    at = model.joint_positions(q)
+    assert 0.4 < np.max(np.abs(at["roll"])) < 0.6 + 1e-9
+    assert np.max(at["pitch"]) < 0.5 + 1e-9
 
 
 @pytest.mark.slow

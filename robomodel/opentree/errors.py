@@ -241,12 +241,18 @@ class Measure:
         states = self.states.on(tree)
         with np.errstate(all="ignore"):
             ddt = on_arrays(aba, tree.model, states.t, states.dt, states.tau)
-        found = self._spanning(tree.model, states, ddt)
+        result = {}
+        for name, off in self.relative(tree.model, states, ddt).items():
+            result[name] = Error(float(np.max(np.median(off, axis=0))), float(np.max(off)))
+        return result
+
+    def relative(self, tree: Model, states: TreeStates, ddt: Array) -> dict[str, Array]:
+        """Relative errors (n, velocities) of each joint, of a tree's accelerations (n, tree.nv)."""
+        found = self._spanning(tree, states, ddt)
         result = {}
         for name, part in self.joints:
             off = np.abs(found[name] - self.exact[:, part]) / self.scale[:, part]
-            off = np.where(np.isfinite(off), off, np.inf)
-            result[name] = Error(float(np.max(np.median(off, axis=0))), float(np.max(off)))
+            result[name] = np.where(np.isfinite(off), off, np.inf)
         return result
 
     def _spanning(self, tree: Model, states: TreeStates, ddt: Array) -> dict[str, Array]:

@@ -127,12 +127,16 @@ def tree_joints(
 
 
 def sheet(model: Model, bodies: Sequence[int]) -> Reachable:
-    """The sheet of the joints of linkages that move; what has no limits goes :data:`FREE` far."""
+    """The sheet of the joints of linkages that move.
+
+    What has no limits, or some that leave a full turn, goes :data:`FREE` far.
+    """
     at = model.joint_positions(model.neutral())
     ends = {}
     for body in bodies:
         joint, cluster = model.joints[body], model.clusters[model.nodes[body].cluster]
-        if joint.nv == 1 and math.isinf(joint.lower) and math.isinf(joint.upper):
+        turn = math.inf if joint.type == "prismatic" else 2.0 * math.pi
+        if joint.nv == 1 and joint.upper - joint.lower >= turn:
             reach = FREE * (cluster.geometry.scale if joint.type == "prismatic" else 1.0)
             ends[joint.name] = (float(at[joint.name]) - reach, float(at[joint.name]) + reach)
     return reachable(model).narrowed(ends).on_sheet([model.joints[body].name for body in bodies])

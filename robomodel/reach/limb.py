@@ -41,6 +41,7 @@ DETERMINED = 0.15  # of that: what counts as determined
 IN_RANGE = 0.6  # share of the configurations in which a set of joints must determine the cluster
 SETS = 3000  # of joints that are tried
 EQUALLY_FAR = 1.02  # displacements within this factor are the same; the better conditioned set wins
+SERIAL = 1.5  # of the least displacement: the joints in series to the heaviest link may have so much
 FREE, AT_MOST = 0.6, 1.2  # rad, or cluster sizes, from neutral: without limits, and at most
 FINALISTS, DISPLACES = 4, 3.0  # sets whose ranges are compared, and displace at most so much more
 DRAWS, HOPS = 50, 7  # of configurations, and steps on the way to each
@@ -188,12 +189,50 @@ class Choice:
             raise self.refusal()
         ranked = []
         for _, _, size, bodies in fine:
-            moved = displacements.size(positions, displacements.locked(positions, bodies))
+            moved = displacements.of_heavy(positions, displacements.locked(positions, bodies))
             follows = sum(not self.model.joints[body].independent for body in bodies)
             ranked.append((moved, (-round(size, 2), follows, bodies)))
         least = min(moved for moved, _ in ranked)
-        ranked.sort(key=lambda each: (max(each[0], EQUALLY_FAR * least + 1e-9), each[1]))
+        series = self.series(displacements.inertias[:, 3, 3])
+        ranked.sort(
+            key=lambda each: (
+                each[1][-1] != series or each[0] > SERIAL * least,
+                max(each[0], EQUALLY_FAR * least + 1e-9),
+                each[1],
+            )
+        )
         return [bodies for moved, (_, _, bodies) in ranked if moved <= DISPLACES * least + 1e-9]
+
+    def series(self, masses: Array) -> tuple[int, ...]:
+        """The bodies in series from what carries the cluster to the heaviest, by few joints.
+
+        Of a leg these are its links, beside which rods and cranks hang. Empty if a closed loop's
+        joint is among them, or they have not the cluster's freedoms. ``masses`` (bodies,) are with
+        what hangs on each.
+        """
+        model, bodies = self.model, self.cluster.bodies
+        tree = {frozenset((b, self._inside(model.nodes[b].parent))): b for b in bodies}
+        ends = [
+            frozenset(self._inside(model.frame(end.link).body)
+                      for end in (loop.predecessor, loop.successor))
+            for loop in model.description.loops
+        ]  # fmt: skip
+        ways: dict[int, tuple[int | None, ...]] = {WORLD: ()}  # joints; None: one that closes
+        queue = [WORLD]
+        for at in queue:
+            for edge in (*tree, *ends):
+                for to in edge - {at} if at in edge and len(edge) == 2 else ():
+                    if to not in ways:
+                        ways[to] = (*ways[at], tree.get(edge))
+                        queue.append(to)
+        way = ways.get(bodies[int(np.argmax(masses))], ())
+        found = tuple(sorted(body for body in way if body is not None))
+        freedoms = sum(model.nodes[body].joint.nv for body in found)
+        return found if len(found) == len(way) and freedoms == self.cluster.nv else ()
+
+    def _inside(self, body: int) -> int:
+        """A body of the cluster; the world for all others."""
+        return body if body in self.cluster.bodies else WORLD
 
     def regularity(self, g: Array, bodies: Sequence[int], *, relative: bool = False) -> Array:
         """The regularity (n,) of these joints, from the cluster's rates g; 0 from a dead point on.
@@ -429,6 +468,13 @@ class Displacements:
         mass = float(np.sum(self.inertias[:, 3, 3]))
         squares = self._squares(positions, moved)
         return math.sqrt(max(float(np.sum(np.mean(squares, axis=1))), 0.0) / mass) if mass else 0.0
+
+    def of_heavy(self, positions: Array, moved: Array) -> float:
+        """The same by squares of masses [m]: where rods are locked to is for the file to say."""
+        mass = self.inertias[:, 3, 3]
+        squares = np.mean(self._squares(positions, moved), axis=1)
+        total = float(mass @ mass)
+        return math.sqrt(max(float(mass @ squares), 0.0) / total) if total else 0.0
 
     def of_links(self, positions: Array, moved: Array) -> tuple[float, tuple[str, float, float]]:
         """The root mean square; the body with the largest error, that, and its largest turn."""
