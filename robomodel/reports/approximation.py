@@ -230,7 +230,7 @@ def approximation_errors(
         armatures(view, lumped, q),
         tree,
         lumped,
-        tuple(spins(view)),
+        tuple(spins(view)) if lumped.kind != "exact" else (),
         view.dof_names,
         np.asarray(dynamics.armature(view, kind="dense", backend="numpy")),
         model.description.source.file,
@@ -273,16 +273,18 @@ def armatures(view: Model, lumped: OpenTree, q: Array) -> tuple[Armature, ...]:
                     np.diagonal(block, axis1=1, axis2=2)[:, at : at + joint.nv], axis=1
                 )
                 value = lumped.armature[joint.name]
-                result.append(_armature(joint.name, value, values, joint.units.inertia))
+                size = 1.0 if joint.type == "prismatic" else cluster.geometry.scale**2
+                rounding = NOTHING * view.mass * size
+                result.append(_armature(joint.name, value, values, joint.units.inertia, rounding))
             at += joint.nv
     return tuple(result)
 
 
-def _armature(joint: str, value: float, values: Array, unit: str) -> Armature:
+def _armature(joint: str, value: float, values: Array, unit: str, rounding: float) -> Armature:
     if not len(values):
         return Armature(joint, value, math.nan, math.nan, math.nan, False, unit)
     low, high = float(np.min(values)), float(np.max(values))
-    if high - low <= SAME * max(abs(high), abs(low)):  # to rounding, where it is one number
+    if high - low <= max(SAME * max(abs(high), abs(low)), rounding):  # where it is one number
         return Armature(joint, value, value, value, value, True, unit)
     best = max(0.0, float(np.mean(values)))
     return Armature(joint, value, low, high, best, False, unit)

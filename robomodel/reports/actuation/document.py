@@ -392,6 +392,11 @@ def _joint_notes(each: JointEnvelope) -> Iterator[str]:
                 f"{each.joint}: the file promises {word} {_with(promised, unit)}, the motor gives "
                 f"{_with(here, unit)}"
             )
+        elif math.isfinite(here) and here * (1.0 - SAME) > promised > 0.0:
+            yield (
+                f"{each.joint}: the file's limit of {word}, {_with(promised, unit)}, is tighter "
+                f"than what the motor gives, {_with(here, unit)}"
+            )
 
 
 def _four_bars(study: Actuation) -> Table:
