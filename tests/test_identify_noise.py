@@ -119,6 +119,8 @@ def test_frictions_form_is_said_and_chosen() -> None:
         assert abs(found[kind].value - value) < 4.0 * found[kind].deviation < 0.5 * abs(value)
     assert {x.kind for x in fit.sensors if x.name == "knee"} == {"bias", "damping difference"}
     assert "static friction (Stribeck) of 'hip'" in "".join(fit.notes)
+    assert "another one each way of 'hip (" in "".join(fit.notes)
+    assert "% stronger at positive velocity)', 'knee (" in "".join(fit.notes)
     assert fit.residual[0] < 0.5 * plain.residual[0]
     assert not any("delay" in note for note in fit.notes)
     first = fit.changes(rm.parameters(model).values)[0]

@@ -22,6 +22,7 @@ from robomodel.identification.checks import (
     LEAST_SAMPLES,
     LONG_LOG,
     FrictionForm,
+    asymmetry,
     delay_notes,
     force_warnings,
     friction_forms,
@@ -430,8 +431,12 @@ def identify(
         readings = with_friction(readings, more["stribeck"], more["asymmetric"])
         result, left = _identified(model, readings, options)
         made = {kind: [*names, *more[kind]] for kind, names in made.items()}
-    notes = [f"friction's form was chosen: {FORM_WORDS[kind]} of {few(names)}"
-             for kind, names in made.items() if names]  # fmt: skip
+    said = {"asymmetric": left.directions(result), "stribeck": {}}
+    notes = [
+        f"friction's form was chosen: {FORM_WORDS[kind]} of "
+        f"{few([f'{name}{said[kind].get(name, str())}' for name in names])}"
+        for kind, names in made.items() if names
+    ]  # fmt: skip
     result = replace(result, notes=(*result.notes, *notes))
     return _checked(log, result, left, recorded=recorded)
 
@@ -636,23 +641,39 @@ class _Left:
             and np.any(self.motion.rate(name)[0])
         ]  # fmt: skip
 
+    def directions(self, fit: Identified) -> dict[str, str]:
+        """Of joints whose friction was identified both ways, in words which is stronger."""
+        found = {(each.name, each.kind): each.value for each in fit.sensors}
+        result = {}
+        for name in self.moving:
+            if (bias := found.get((name, "bias"))) is not None:
+                fastest = float(np.max(np.abs(self.motion.rate(name)[0])))
+                half = found[name, "damping difference"] * fastest
+                result[name] = f" ({asymmetry(self.coulomb(name), bias, half)})"
+        return result
+
+    def coulomb(self, name: str) -> float:
+        """Dry friction of a coordinate in the fit [N m or N]."""
+        i = self.model.dof_names.index(name)
+        dry = [each.endswith(".friction") for each in parameters(self.model).names]
+        resisting = self.motion.rows[:, i, dry] @ self.values[dry]
+        sign = np.nan_to_num(self.readings.shaped(self.motion, name, [np.sign])[:, 0])
+        return float(sign @ resisting) / max(float(sign @ sign), TINY)
+
     @cached_property
     def forms(self) -> list[FrictionForm]:
         """Friction that the parameters cannot say."""
         names, speeds, coulomb = list[str](), list[float](), list[float]()
         columns = [np.zeros((len(self.data.forces), 0)) for _ in self.model.dof_names]
-        dry = [name.endswith(".friction") for name in parameters(self.model).names]
-        resisting = self.motion.rows[..., dry] @ self.values[dry]
         for name in self.moving:
             i = self.model.dof_names.index(name)
             there = self.data.measured[:, i]
             fastest = float(np.max(np.abs(self.motion.rate(name)[0])))
-            shapes = self.readings.shaped(self.motion, name, [*friction_shapes(fastest), np.sign])
-            sign, shapes = shapes[:, -1], np.where(there[:, None], shapes[:, :-1], 0.0)
+            shapes = self.readings.shaped(self.motion, name, friction_shapes(fastest))
             names.append(name)
             speeds.append(fastest)
-            coulomb.append(float(sign @ resisting[:, i]) / max(float(sign @ sign), TINY))
-            columns[i] = shapes
+            coulomb.append(self.coulomb(name))
+            columns[i] = np.where(there[:, None], shapes, 0.0)
         return friction_forms(names, self.trials(columns), speeds, coulomb)
 
 
