@@ -30,6 +30,7 @@ from robomodel.cli.common import (
 )
 from robomodel.cli.files import code, convert
 from robomodel.cli.identification import calibrate, excite, identify
+from robomodel.cli.joint_states import joint_states
 from robomodel.cli.lint import lint
 from robomodel.cli.models import info, robots
 from robomodel.cli.pictures import design, graph, view
@@ -75,12 +76,13 @@ COMMANDS = (
     identify,
     calibrate,
     excite,
+    joint_states,
 )
 """The functions of the commands, by which these are named."""
 
 for _command in COMMANDS:
     app.command(
-        _command.__name__,
+        _command.__name__.replace("_", "-"),
         cls=Grouped,
         short_help=in_short(_command.__doc__ or ""),
     )(runnable(_command))

@@ -10,6 +10,8 @@ from robomodel.identification.identification import (
     identify,
     predicted,
 )
+from robomodel.identification.joint_logs import CompletedLog, complete_log
+from robomodel.identification.joint_states import joint_states
 from robomodel.identification.logs import Log, read_log
 from robomodel.identification.regressors import (
     filtered_regressor,
@@ -22,6 +24,7 @@ __all__ = [
     "BaseParameters",
     "Calibrated",
     "Calibration",
+    "CompletedLog",
     "Excitation",
     "Identified",
     "IdentifiedGroup",
@@ -29,9 +32,11 @@ __all__ = [
     "Parameters",
     "base_parameters",
     "calibrate",
+    "complete_log",
     "excitation",
     "filtered_regressor",
     "identify",
+    "joint_states",
     "momentum_regressor",
     "parameters",
     "predicted",

@@ -324,6 +324,12 @@ def read_positions(
     return time - time[0], q
 
 
+def read_columns(source: object) -> tuple[dict[str, Array], tuple[str, ...]]:
+    """The columns of a table by name, and names of those that are no numbers."""
+    table = _read(source, None)
+    return table.columns, table.ignored
+
+
 # ---- columns -------------------------------------------------------------------------------------
 
 
@@ -530,6 +536,23 @@ def _of_table(table: Any, file: str = "<table>") -> _Table:
 
 def _bag(path: Path, topic: str | None) -> _Table:
     """The table from JointState and WrenchStamped messages of a bag, at even times."""
+    messages, _, others = said(path, topic)
+    series: dict[str, tuple[list[float], list[float]]] = {}
+    for time, message, kind in messages:
+        for name, value in _values(message, kind):
+            times, values = series.setdefault(name, ([], []))
+            times.append(1e-9 * time)
+            values.append(value)
+    if not series:
+        raise DescriptionError("no samples", Source(str(path)))
+    return _Table(str(path), _even(series), None, others)
+
+
+def said(path: Path, topic: str | None) -> tuple[list[tuple[int, Any, str]], str, tuple[str, ...]]:
+    """JointState and WrenchStamped messages of a bag, their topic, and names of other topics.
+
+    Each message has its time [ns] and its type. Raises as :func:`read_log` does.
+    """
     try:
         from rosbags.highlevel import AnyReader, AnyReaderError
         from rosbags.typesys import Stores, get_typestore
@@ -538,7 +561,7 @@ def _bag(path: Path, topic: str | None) -> _Table:
     if not path.exists():
         raise FileNotFoundError(2, "No such file or directory", str(path))
     source = Source(str(path))
-    series: dict[str, tuple[list[float], list[float]]] = {}
+    messages: list[tuple[int, Any, str]] = []
     try:
         with AnyReader([path], default_typestore=get_typestore(Stores.LATEST)) as reader:
             states = sorted({c.topic for c in reader.connections if c.msgtype == STATE})
@@ -557,16 +580,11 @@ def _bag(path: Path, topic: str | None) -> _Table:
             for connection, stamp, raw in reader.messages(connections=chosen):
                 message = reader.deserialize(raw, connection.msgtype)
                 sent = message.header.stamp
-                time = sent.sec + 1e-9 * sent.nanosec or 1e-9 * stamp
-                for name, value in _values(message, connection.msgtype):
-                    times, values = series.setdefault(name, ([], []))
-                    times.append(time)
-                    values.append(value)
+                time = 10**9 * sent.sec + sent.nanosec or stamp
+                messages.append((time, message, connection.msgtype))
     except AnyReaderError as error:
         raise DescriptionError(f"no bag: {error}", source) from None
-    if not series:
-        raise DescriptionError("no samples", source)
-    return _Table(str(path), _even(series), None, others)
+    return messages, joints, others
 
 
 def _values(message: Any, kind: str) -> Iterator[tuple[str, float]]:

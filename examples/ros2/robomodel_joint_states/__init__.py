@@ -1,0 +1,1 @@
+"""Completes joint states in ROS 2."""
