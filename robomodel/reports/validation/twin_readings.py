@@ -17,7 +17,7 @@ import numpy as np
 
 from robomodel.arrays import Array
 from robomodel.description import ONE_DOF, Joint, Limits, Loop, Spring
-from robomodel.description.poses import distance, link_poses
+from robomodel.description.poses import about, distance, link_poses, vec
 from robomodel.errors import Source
 from robomodel.reports.comparison.differences import (
     UNITS,
@@ -77,6 +77,8 @@ def read_twins(twins: Twins, followers: Collection[str]) -> Iterator[Reading]:
     """The readings of two limbs, without couplings and actuators.
 
     A joint of ``followers``, those that mimic others, may have other limits than one that leads.
+    The last body of a limb may be drawn at another angle of its hinge, as rods of loops are that
+    are not closed at zero.
     """
     skeleton, slides = twins.skeleton, twins.slides
     whole = sum(sorted(segment.mass for segment in skeleton.segments)[:-1])
@@ -84,6 +86,8 @@ def read_twins(twins: Twins, followers: Collection[str]) -> Iterator[Reading]:
     for number, (one, other) in enumerate(twins.pairs):
         a, b = skeleton.segments[one], _moved(skeleton.segments[other], slides[number])
         by, before = twins.maps[number], twins.before[number]
+        if not (a.children or b.children or b.slides):
+            by = _as_drawn(by, a, b)
         yield from _collisions(skeleton.size, by, (a.parts[0], b.parts[0]))
         for parts in _parts(a, b, by, skeleton.size):
             if max(part.mass for part in parts) >= DUMMY[0] * whole:
@@ -118,6 +122,21 @@ def _moved(segment: Segment, by: Array) -> Segment:
         return segment
     parts = tuple(replace(part, place=part.place - by, com=part.com - by) for part in segment.parts)
     return replace(segment, place=segment.place + by, com=segment.com - by, parts=parts)
+
+
+def _as_drawn(by: Array, one: Segment, other: Segment) -> Array:
+    """The map turned about the axis of a joint, if that makes two bodies the same; else the map."""
+    axis, own = other.axis, other.com - other.axis * (other.axis @ other.com)
+    image = by @ one.com
+    image = image - axis * (axis @ image)
+    if not axis.any() or not image.any() or not own.any():
+        return by
+    angle = math.atan2(float(axis @ np.cross(image, own)), float(image @ own))
+    turned: Array = np.array(about(vec(axis), angle)) @ by
+    apart = _norm(turned @ one.com - other.com)
+    unlike = _norm(turned @ one.inertia @ turned.T - other.inertia)
+    same = apart < MEASURED_EQUAL * _norm(other.com)
+    return turned if same and unlike < MEASURED_EQUAL * _norm(other.inertia) else by
 
 
 def _tell_part(segments: tuple[Segment, Segment], side: int) -> Finding:
@@ -410,7 +429,11 @@ def _collisions(size: float, by: Array, parts: tuple[Part, Part]) -> Iterator[Re
             tell: Tell = partial(_tell_no_collision, parts)
             yield Reading("collision", names, 1.0, 0.5, tell, doubts, exact=True)
         return
-    kinds = [sorted(shape.kind for shape in each) for each in shapes]
+    # where a mesh's origin is in it is known only of the same mesh that is drawn the same way
+    kinds = [
+        sorted((x.kind, x.file or "", x.origin.rotation if x.kind == "mesh" else ()) for x in each)
+        for each in shapes
+    ]
     if not shapes[0] or kinds[0] != kinds[1] or _drawn_alike(parts):
         return
     centres = [
@@ -739,7 +762,7 @@ def read_loops(context: CheckContext, twins: Twins, images: dict[int, int]) -> I
             doubts = [0.0, 0.0]
         yield Reading(
             "place",
-            (f"{_kind(loop)} {loop.name}", f"{_kind(other)} {other.name}"),
+            (f"loop {loop.name}", f"loop {other.name}"),
             off / skeleton.size,
             OTHER_PLACE,
             partial(_tell_end, (loop, other), off),
