@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ from cases import few
 
 import robomodel as rm
 from robomodel.opentree.tree_joints import sheet
+from robomodel.reach import limb
 
 LIMBS = [
     ("parallel_ankle", ("pitch", "roll")),
@@ -59,3 +61,21 @@ def test_the_open_tree_has_them(name: str) -> None:
     model = rm.robots.load(name)
     tree = rm.approximate_tree(model).joint_names
     assert sorted(set(tree) & set(model.joint_names)) == sorted(rm.limb_joints(model))
+
+
+@pytest.mark.parametrize("name", few(["parallel_ankle", "six_bar", "tello"], "parallel_ankle"))
+def test_neighbours_of_one_set_stand_for_very_many(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where sets are too many to be tried, the choice is that of all of them."""
+    wanted = rm.limb_joints(rm.robots.load(name))
+    monkeypatch.setattr(limb, "SETS", 0)
+    model = rm.robots.load(name)
+    assert rm.limb_joints(model) == wanted
+
+
+def test_subsets_are_counted() -> None:
+    sizes = [1, 1, 2, 3, 1, 2]
+    for total in range(6):
+        every = itertools.chain(*(itertools.combinations(sizes, n) for n in range(7)))
+        assert limb._combinations(sizes, total) == sum(sum(each) == total for each in every)

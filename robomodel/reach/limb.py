@@ -40,6 +40,7 @@ REGULAR_TREE = 0.003  # least singular value of the joints at neutral: 0 at a de
 DETERMINED = 0.15  # of that: what counts as determined
 IN_RANGE = 0.6  # share of the configurations in which a set of joints must determine the cluster
 SETS = 3000  # of joints that are tried
+FEW = 50  # configurations at which exchanges are compared
 EQUALLY_FAR = 1.02  # displacements within this factor are the same; the better conditioned set wins
 SERIAL = 1.5  # of the least displacement: so much the joints in series to the heaviest may have
 FREE, AT_MOST = 0.6, 1.2  # rad, or cluster sizes, from neutral: without limits, and at most
@@ -113,7 +114,17 @@ def chosen(model: Model, index: int, wanted: tuple[int, ...] = ()) -> tuple[tupl
     sets = list(choice.sets())
     if len(sets) > 1:  # the best are compared again, over the ranges of all of them
         displacements = Displacements.of(model, choice.cluster, choice.start)
-        sets = choice.ranked(sets, choice.random_paths(rng), displacements)[:FINALISTS]
+        paths = choice.random_paths(rng)
+        if choice.many:
+            paths = paths[:: max(1, len(paths) // FEW)]
+            series = choice.series(displacements.inertias[:, 3, 3])
+            sets += [series] if series and {*wanted} <= {*series} and series not in sets else []
+        sets = choice.ranked(sets, paths, displacements)
+        best = None
+        while choice.many and sets[0] != best:  # one joint after the other is exchanged
+            best = sets[0]
+            sets = choice.ranked([best, *choice.beside(best)], paths, displacements)
+        sets = sets[:FINALISTS]
     reached = {bodies: choice.driven(bodies, rng) for bodies in sets}
     if len(sets) > 1:
         sets = choice.ranked(sets, np.concatenate(list(reached.values())), displacements)
@@ -149,20 +160,21 @@ class Choice:
     def sets(self) -> Iterator[tuple[int, ...]]:
         """Sets of whole joints with as many freedoms as the cluster, without rotors if possible.
 
-        For gears and belts, only the set of :func:`select_in`.
+        For gears and belts, only the set of :func:`select_in`. Where there are very many, a set
+        that tells the motion well, and those in which one joint is another.
         """
         model, cluster = self.model, self.cluster
         if cluster.kind != "loops" and not self.wanted:
             g = model.constraint_jacobian(model.neutral())
             yield tuple(sorted(select_in(model, cluster, g[cluster.spanning_v, cluster.v])))
             return
-        freedoms = {body: model.nodes[body].joint.nv for body in cluster.bodies}
-        others = [b for b in cluster.bodies if b not in self.wanted]
-        limbs = [b for b in others if b not in self.rotors]
-        missing = cluster.nv - sum(freedoms[b] for b in self.wanted)
+        freedoms, missing, pool = self.freedoms, self.missing, self.pool
         if missing < 0:
             raise self.refusal()
-        pool = limbs if sum(freedoms[b] for b in limbs) >= missing else others
+        if self.many:
+            told = self._telling()
+            yield from (told, *self.beside(told))
+            return
         count = 0
         for size in range(len(pool) + 1):
             for more in combinations(pool, size):
@@ -171,6 +183,52 @@ class Choice:
                     count += 1
             if count > SETS or size > missing:
                 return
+
+    @cached_property
+    def freedoms(self) -> dict[int, int]:
+        """The number of freedoms of each body's joint."""
+        return {body: self.model.nodes[body].joint.nv for body in self.cluster.bodies}
+
+    @cached_property
+    def missing(self) -> int:
+        """The number of freedoms beside those of the wanted joints."""
+        return self.cluster.nv - sum(self.freedoms[b] for b in self.wanted)
+
+    @cached_property
+    def pool(self) -> list[int]:
+        """The bodies whose joints may give these: no rotors if possible."""
+        others = [b for b in self.cluster.bodies if b not in self.wanted]
+        limbs = [b for b in others if b not in self.rotors]
+        return limbs if sum(self.freedoms[b] for b in limbs) >= self.missing else others
+
+    @cached_property
+    def many(self) -> bool:
+        """True if there are too many sets to try them all."""
+        if self.missing < 0 or (self.cluster.kind != "loops" and not self.wanted):
+            return False
+        return _combinations([self.freedoms[b] for b in self.pool], self.missing) > SETS
+
+    def _telling(self) -> tuple[int, ...]:
+        """A set chosen joint by joint, each the one that others tell least."""
+        motions = self.motion.null(self.start)
+        chosen, missing = list(self.wanted), self.missing
+        while missing > 0:
+            rows = motions[[c for b in chosen for c in self.columns(b)]]
+            rest = motions - motions @ np.linalg.pinv(rows, rcond=SINGULAR) @ rows
+            left = [b for b in self.pool if b not in chosen and self.freedoms[b] <= missing]
+            sizes = {b: round(float(np.linalg.norm(rest[self.columns(b)], -2)), 9) for b in left}
+            if max(sizes.values(), default=0.0) <= MOVES:
+                raise self.refusal()
+            chosen.append(max(sizes, key=lambda b: sizes[b]))
+            missing -= self.freedoms[chosen[-1]]
+        return tuple(sorted(chosen))
+
+    def beside(self, bodies: Sequence[int]) -> Iterator[tuple[int, ...]]:
+        """The sets in which one joint is another of as many freedoms."""
+        for out in bodies:
+            for more in self.pool if out not in self.wanted else ():
+                if more not in bodies and self.freedoms[more] == self.freedoms[out]:
+                    yield tuple(sorted({*bodies} - {out} | {more}))
 
     def ranked(
         self, sets: Sequence[tuple[int, ...]], positions: Array, displacements: Displacements
@@ -368,6 +426,15 @@ class Choice:
             q[going] = moved[good]
             result.append(q[going])
         return np.concatenate(result)
+
+
+def _combinations(sizes: Sequence[int], total: int) -> int:
+    """How many subsets of numbers have this total."""
+    counts = [1] + [0] * total
+    for size in sizes:
+        for n in range(total, size - 1, -1):
+            counts[n] += counts[n - size]
+    return counts[total]
 
 
 def select_in(model: Model, cluster: Cluster, g: Array) -> list[int]:
