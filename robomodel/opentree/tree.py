@@ -145,25 +145,27 @@ class Basis:
 
     Attributes:
         view: The robot with spins of rods locked; its selection of joints is the tree's.
+        robot: The same robot as all trees have it, which keeps what they have in common.
         spins: The spins that are locked.
         parts: By cluster, the joints that move and follow, their range and what they displace.
         tendons: Whether there are fixed tendons, see :class:`TreeOptions`.
     """
 
     view: Model
+    robot: Model
     spins: tuple[Spin, ...]
     parts: tuple[ClusterTree, ...]
     tendons: bool
 
     @classmethod
-    def of(cls, view: Model, spins: tuple[Spin, ...], parts: Sequence[ClusterTree],
+    def of(cls, robot: Model, spins: tuple[Spin, ...], parts: Sequence[ClusterTree],
            tendons: bool) -> Basis:  # fmt: skip
         """The basis of these parts of the tree."""
-        view = replace(view)
+        view = replace(robot)
         moving = frozenset(body for each in parts for body in each.bodies)
         followers = [each for part in parts for each in part.followers]
         view._derived[(select,)] = Selection.of(view, moving, followers)
-        return cls(view, spins, tuple(parts), tendons)
+        return cls(view, robot, spins, tuple(parts), tendons)
 
     @property
     def followers(self) -> tuple[Follower, ...]:
@@ -179,7 +181,7 @@ class Basis:
     @cached_property
     def limits(self) -> Mapping[str, Limits]:
         """The limits of the tree's joints, as motors and linkages give them there."""
-        opened = with_limits(self.view, approximate(self.view))
+        opened = with_limits(self.robot, approximate(self.view))
         names = {self.view.joints[body].name for body in self.joints}
         return {joint.name: joint.limits for joint in opened.joints if joint.name in names}
 
@@ -188,7 +190,7 @@ class Basis:
         """The tree with links as they are."""
         view = self.view
         tree = with_tendons(view) if self.tendons else approximate(view)
-        tree = _ended(view, self.parts, with_limits(view, with_reflected(view, tree)))
+        tree = _ended(view, self.parts, with_limits(self.robot, with_reflected(view, tree)))
         return with_motors_at_neutral(view, tree) if self.tendons else _mimicking(view, tree)
 
     def on(self, tree: Model) -> TreeMap:
