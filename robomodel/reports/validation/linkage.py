@@ -92,7 +92,8 @@ class LinkageStudy:
               in zip(cluster.joints, cluster.geometry.links, strict=True)}  # fmt: skip
         if sweep.joint in self.limb:
             return ""
-        return ", ".join(f"{name} {round(at[name], 9) + 0.0:.4g}" for name in self.limb)
+        names = (name for name in self.limb if name not in sweep.held)
+        return ", ".join(f"{name} {round(at[name], 9) + 0.0:.4g}" for name in names)
 
     @property
     def velocities(self) -> int:
