@@ -500,10 +500,8 @@ class ContactProgram:
     @property
     def newton(self) -> int:
         """Newton steps after the sweeps."""
-        if self.rows.meshes and self.rows.unmeshed <= FEW_ROWS:
-            alone = not (self.rows.contacts or self.rows.boxes)
-            return 1 if alone else POLISH  # one step solves meshes alone
-        return POLISH if self.rows.size <= FEW_ROWS else 0
+        few = (self.rows.unmeshed if self.rows.meshes else self.rows.size) <= FEW_ROWS
+        return POLISH if few else 0  # sweeps alone seldom solve meshes
 
     def step(
         self, state: Vector, tau: Vector, length: Vector, more: Sequence[Vector]
