@@ -445,3 +445,14 @@ def test_last_bodies_may_be_drawn_at_another_angle() -> None:
     assert {each.source.element for each in told(robot(left, longer))} == {
         "link 'left_rod'", "link 'right_rod'",
     }  # fmt: skip
+
+
+def test_collision_shapes_on_one_side_alone() -> None:
+    """The side that has none is told."""
+    seen = '<visual><geometry><box size="0.1 0.1 0.1"/></geometry></visual>'
+    left, right = '<link name="lefttarsus">', '<link name="righttarsus">'
+    shape = seen.replace("visual", "collision")
+    file = text("biped.urdf", (left, left + seen + shape), (right, right + seen))
+    assert [(x.source.element, x.message.partition(",")[0]) for x in told(file)] == [
+        ("link 'righttarsus'", "has no collision shape")
+    ]

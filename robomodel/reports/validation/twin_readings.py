@@ -447,10 +447,13 @@ def _collisions(size: float, by: Array, parts: tuple[Part, Part]) -> Iterator[Re
 
 
 def _tell_no_collision(parts: tuple[Part, Part], side: int) -> Finding:
+    link, other = parts[side].link, parts[1 - side].link
+    there = any(shape.role == "collision" for shape in link.shapes)
+    own, others = ("collision shapes", "none") if there else ("no collision shape", "has")
     return warning(
         "collision",
-        parts[side].link.source,
-        f"has no collision shape, and '{parts[1 - side].link.name}', its counterpart, has",
+        link.source,
+        f"has {own}, and '{other.name}', its counterpart, {'has ' if there else ''}{others}",
         "give both their shapes",
     )
 
