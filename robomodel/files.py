@@ -184,8 +184,6 @@ SCHEMES = ("package", "model")
 
 _URI = re.compile(rf"(?:{'|'.join(SCHEMES)})://([^/]+)/*(.*)", re.DOTALL)
 _MARKS = ("package.xml", "model.config")  # what makes a folder a package
-_DEPTH = 5
-_MOST_FOLDERS = 20_000  # folders that are looked at for one package
 
 Folder = str | os.PathLike[str]
 Entry = Folder | Mapping[str, Folder]
@@ -260,11 +258,11 @@ def _variable(name: str) -> list[Path]:
 def _below(folder: Path, name: str) -> Iterable[Path]:
     """Packages of this name further down, as in the sources of a workspace."""
     looked, level = 0, [folder]
-    for _ in range(_DEPTH):
+    for _ in range(5):  # levels of folders
         deeper: list[Path] = []
         for each in level:
             looked += 1
-            if looked > _MOST_FOLDERS:
+            if looked > 20_000:  # folders that are looked at for one package
                 return
             if each.name == name and any((each / mark).is_file() for mark in _MARKS):
                 yield each

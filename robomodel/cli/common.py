@@ -42,8 +42,6 @@ from robomodel.errors import (
 )
 from robomodel.reports.document import Document, plain
 
-FITS = 61  # characters for sentences beside the names of commands, in 80 columns
-READABLE = 100  # most columns of a message, however wide the terminal is
 LOADING = "Loading options"
 NUMBERS = "NUMBERS"  # stands for the value of options that take several numbers in one word
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?,?", re.IGNORECASE)
@@ -416,7 +414,8 @@ def _parameter(name: str, annotation: Any, default: Any) -> inspect.Parameter:
 def in_short(text: str) -> str:
     """The part of a command's first sentence that fits the list of commands."""
     sentence = whole = text.partition("\n\n")[0].strip().rstrip(".")
-    while len(sentence) > FITS and (cut := max(sentence.rfind(mark) for mark in ":;,")) > 0:
+    # characters for sentences beside the names of commands, in 80 columns
+    while len(sentence) > 61 and (cut := max(sentence.rfind(mark) for mark in ":;,")) > 0:
         sentence = sentence[:cut]
     return sentence if sentence == whole else f"{sentence}, …"
 
@@ -454,7 +453,8 @@ def complain(text: str) -> None:
     """Print a line on standard error; in a terminal broken between words."""
     line = " ".join(text.split())
     if sys.stderr.isatty():
-        width = min(shutil.get_terminal_size().columns, READABLE)
+        # most columns of a message, however wide the terminal is
+        width = min(shutil.get_terminal_size().columns, 100)
         line = textwrap.fill(
             line, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
         )

@@ -31,9 +31,6 @@ from robomodel.model import Model
 from robomodel.reports.document import Bullets, Document, Section, Table
 from robomodel.reports.identification import by_owner, document
 
-NARROW = 1e4  # ratio of the gap between singular values below which the rank is in doubt
-
-
 READING = "topic velocities"
 
 
@@ -219,7 +216,8 @@ def _base_document(model: Model, base: BaseParameters, forces: str) -> Document:
     notes = [forces]
     if any(cluster.implicit for cluster in model.clusters):
         notes.append("Loops move on the neutral configuration's branch.")
-    if base.gap.ratio < NARROW:
+    # ratio of the gap between singular values below which the rank is in doubt
+    if base.gap.ratio < 1e4:
         notes.append("The gap is narrow: the robot's geometry is nearly special.")
     combined = [each for each in base.names if " of " in each.partition(" of ")[2]]
     sections = [
@@ -236,8 +234,6 @@ def _base_document(model: Model, base: BaseParameters, forces: str) -> Document:
 
 
 # ---- calibrate -----------------------------------------------------------------------------------
-
-DRAWN_CONFIGURATIONS = 60  # configurations for which --what computes readings
 
 
 def calibrate(
@@ -294,7 +290,8 @@ def calibrate(
     with blaming(robot.file if readings is None else str(readings)):
         if readings is None:
             rng = np.random.default_rng(0)
-            q = [model.random_configuration(rng) for _ in range(DRAWN_CONFIGURATIONS)]
+            # configurations for which --what computes readings
+            q = [model.random_configuration(rng) for _ in range(60)]
             at = model.joint_positions(np.array(q))
             single = [j.name for j in model.joints if j.nv == 1]
             sensors = tuple(sensor or single)
@@ -385,9 +382,6 @@ def _calibrated(
 # ---- excite --------------------------------------------------------------------------------------
 
 
-SHOWN = 12  # limits
-
-
 def excite(
     robot: Robot,
     output: Path,
@@ -448,7 +442,7 @@ def excite(
     )
     sections = [
         Section("", [f"{output} written"]),
-        Section("Limits reached", [Bullets([str(each) for each in motion.reached[:SHOWN]])]),
+        Section("Limits reached", [Bullets([str(each) for each in motion.reached[:12]])]),  # limits
         Section("Notes", [Bullets(motion.notes)]),
     ]
     return Document(model.name, summary, sections, data)

@@ -26,8 +26,6 @@ from robomodel.reports.document import (
 )
 from robomodel.reports.validation.context import CheckContext
 
-DEEPEST = 16  # deepest level of the tree that is indented
-
 
 def info(robot: Robot) -> Document:
     """Print a robot's bodies, joints, clusters and limits, and what was assumed.
@@ -213,7 +211,8 @@ def _tree(model: Model) -> list[str]:
     for n, cluster in enumerate(model.clusters):
         above, depth = (-1, 0) if cluster.parent < 0 else hooks[cluster.parent]
         children.setdefault(above, []).append(n)
-        hooks.append((n, depth + 1) if depth < DEEPEST else (above, depth))
+        # deepest level of the tree that is indented
+        hooks.append((n, depth + 1) if depth < 16 else (above, depth))
 
     def drawn(parent: int, before: str) -> Iterator[str]:
         below = children.get(parent, [])

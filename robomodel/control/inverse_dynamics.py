@@ -58,7 +58,6 @@ from robomodel.spatial import Vec, cross
 
 KINDS = ("actuator", "position", "velocity")
 RATE = 20.0  # ω of the barriers [1/s]
-TOUCHING = 1e-3  # [m] largest distance from the ground of a point that stands on it
 MOST_FRICTION = 1e6  # replaces larger coefficients of friction
 Result: TypeAlias = tuple[Array, Array, Array]
 
@@ -492,7 +491,8 @@ class InverseDynamics(Controller):
             poses = [frame_pose(self.model, q, (c.link, c.offset)) for c in self.contacts]
             radii = [c.radius for c in self.contacts]
             gaps, normals = self.ground.surfaces([pose[:3, 3] for pose in poses], radii)
-            touching = gaps <= TOUCHING
+            # [m] largest distance from the ground of a point that stands on it
+            touching = gaps <= 1e-3
         if standing is not None:
             touching = np.asarray(standing)
             if touching.shape != (k,) or touching.dtype.kind not in "bi":

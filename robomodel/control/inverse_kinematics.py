@@ -34,8 +34,6 @@ from robomodel.tolerances import EXACTLY_CLOSED, NOTHING
 
 KINDS = ("position", "velocity")
 LIMIT_SHARE = 0.5  # of the way to a position limit that a step may go, as in pink
-HALVINGS = 6  # of a step that loops cannot follow
-RESTARTS = 6  # of a search that does not reach its targets
 DRAWN = 48  # reachable configurations, of which searches begin again at the nearest by their tasks
 
 
@@ -164,7 +162,7 @@ class InverseKinematics(Controller):
             settings = np.array([dt, self.damping, LIMIT_SHARE])
             numbers = self._tasks.numbers(targets)
             z = self._tangent_step(at, numbers, settings, self._before(v), bases)
-        for halvings in range(HALVINGS):
+        for halvings in range(6):  # of a step that loops cannot follow
             there, more, gap = at[None], bases[None], np.zeros(1)
             for _ in range(2**halvings):
                 there, opened, more = retracted(model, there, z[None] / 2**halvings, more)
@@ -181,7 +179,7 @@ class InverseKinematics(Controller):
         tolerance: float = 1e-10,
         iterations: int = 100,
         *,
-        restarts: int = RESTARTS,
+        restarts: int = 6,  # of a search that does not reach its targets
     ) -> Array:
         """Configurations that reach the targets, within position limits, loops closed to 1e-12.
 

@@ -21,8 +21,6 @@ from robomodel.errors import MissingPackageError
 from robomodel.tolerances import NOTHING, SINGULAR
 
 UNBOUNDED = 1e30  # stands for no bound in daqp
-PRIMAL = 1e-11  # largest violation of a bound, in the solver
-EQUALITY = 5  # daqp's sense of an equality
 FEASIBLE = 1e-8  # violation of scaled rows up to which bounds count as compatible
 
 
@@ -69,7 +67,7 @@ class QuadraticProgram:
         """The kind of each bound, equality or not, in daqp's code."""
         result = np.zeros(len(self.upper), np.int32)
         if self.equalities:
-            result[-self.equalities :] = EQUALITY
+            result[-self.equalities :] = 5  # daqp's sense of an equality
         return result
 
 
@@ -86,7 +84,7 @@ def solver_of(name: str) -> Solver:
         def by_daqp(problem: QuadraticProgram) -> Array | None:
             x, _, flag, _ = solve(
                 problem.hessian, problem.gradient, problem.rows, problem.upper, problem.lower,
-                problem.sense, primal_tol=PRIMAL,
+                problem.sense, primal_tol=1e-11,  # largest violation of a bound, in the solver
             )  # fmt: skip
             return x if flag == 1 and np.isfinite(x).all() else None
 

@@ -33,7 +33,6 @@ FIRST_DAMPING, LEAST_DAMPING, MOST_DAMPING = (
     1e-9,
     1e9,
 )  # damping as a share of the squared error
-MET_LIMIT = 1e-6  # [rad, m] distance from a limit at which a result is at it
 PRICE = 10.0  # of violations of hard tasks and limits, relative to the root of the other squares
 SHARES = (0.3, 0.1, 0.01, 0.0)  # of hard tasks' errors that a step takes if not all at once
 
@@ -310,7 +309,8 @@ class Search:
         words = []
         ends = self.outcome.get("ends", self._row(row)).reshape(-1, 2)
         for quantity, (low, high) in zip(self.layout.limits.quantities, ends, strict=True):
-            if min(high, -low) * abs(quantity.factor) < MET_LIMIT:
+            # [rad, m] distance from a limit at which a result is at it
+            if min(high, -low) * abs(quantity.factor) < 1e-6:
                 end = quantity.upper if high < -low else quantity.lower
                 words.append(f"{quantity.label} at {end:.4g}")
         return words

@@ -579,7 +579,6 @@ def _entries(body: str) -> dict[str, str]:
 
 WRENCH = ("the moment's x", "the moment's y", "the moment's z", "the force's x", "the force's y",
           "the force's z")  # fmt: skip
-OPERANDS = 64  # at most, of a NumPy ufunc, results included
 
 
 def check_arguments(
@@ -680,7 +679,8 @@ def kernel_of(function: TracedFunction, backend: str, count: int) -> Kernel | No
     """The kernel of a function of ``count`` arguments; None where NumPy serves instead."""
     if backend not in ("numpy", "compiled"):
         raise ValueError(f"backend '{backend}' is not known; 'numpy' and 'compiled' are")
-    if backend == "compiled" and function.compiles and all(function.sizes) and count < OPERANDS:
+    # at most, of a NumPy ufunc, results included
+    if backend == "compiled" and function.compiles and all(function.sizes) and count < 64:
         try:
             return function.kernel()
         except NoCompilerError as error:  # shown once, as warnings are

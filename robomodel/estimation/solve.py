@@ -502,7 +502,6 @@ FALL, POWER = 0.2, 1.5  # the next μ is the smaller of μ FALL and μ ^ POWER
 MARGIN_SETTLED = 0.1  # μ is reduced if a step predicts a gain below this multiple of μ a margin
 CLOSING = 1e-2  # damping of the final steps that close the conditions
 CALM = 1e-3  # largest damping with which the predicted gain measures the distance to the minimum
-LEAST_SLACK = 1e-2  # smallest initial slack
 BARRIER_DAMPING, MOST_BARRIER_DAMPING = 1e-8, 1e8  # relative to an unknown's squared column norm
 MULTIPLIERS = 1e10  # largest ratio of z to μ/s, and of μ/s to z
 
@@ -663,7 +662,7 @@ def _evaluated(
     ]
     margin = [-block[..., -1] for _, block in blocks]
     if slack is None:
-        slack = [np.maximum(c, LEAST_SLACK) for c in margin]
+        slack = [np.maximum(c, 1e-2) for c in margin]  # smallest initial slack
     else:  # a slack never smaller than its margin
         slack = [np.maximum(c, s) for c, s in zip(margin, slack, strict=True)]
     cost, hard = linear.residuals()

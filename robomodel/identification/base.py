@@ -24,7 +24,6 @@ from robomodel.scalars import stack, unstack, value_of
 from robomodel.tolerances import NOTHING, SINGULAR, TINY
 
 SEED = 20180524  # makes the samples the same at every call
-FACTOR = 3  # rows of the stacked regressor per column
 CONFIGURATIONS = 40
 
 
@@ -129,7 +128,8 @@ def base_parameters(
     space, scale, gap = _row_space(model, start, rows, keys)
     echelon, pivots = reduced(space, _order(model))
     matrix = echelon * scale / scale[pivots, None]
-    matrix[np.abs(echelon) < NONE] = 0.0
+    # scaled coefficients below are rounding of closed loops: no force would tell them
+    matrix[np.abs(echelon) < 1e-7] = 0.0
     matrix[range(len(pivots)), pivots] = 1.0
     words = tuple(_worded(names, row, pivot) for row, pivot in zip(matrix, pivots, strict=True))
     return BaseParameters(words, matrix, names, gap, tuple(pivots))
@@ -182,7 +182,8 @@ def _row_space(
     """Row space in scaled parameters, the scales, and the gap of a stacked regressor."""
     rng = np.random.default_rng(SEED)
     each = len(rows) if rows else model.nv
-    times = -(-FACTOR * count(model) // (each * CONFIGURATIONS))
+    # rows of the stacked regressor per column
+    times = -(-3 * count(model) // (each * CONFIGURATIONS))
     q = np.repeat(drawn(model, rng, CONFIGURATIONS, start), times, axis=0)
     states = len(q)
     v, a = rng.normal(size=(2, states, model.nv))
@@ -217,8 +218,6 @@ def _beside(weights: list[Array], felt: Array) -> list[Array]:
         result.append(left[:, rank:].T @ w)
     return result
 
-
-NONE = 1e-7  # scaled coefficients below are rounding of closed loops: no force would tell them
 
 # ---- names ---------------------------------------------------------------------------------------
 
@@ -273,7 +272,6 @@ def drawn(model: Model, rng: np.random.Generator, count: int, start: Array) -> A
 
 SURELY_DROPPED = 1e-14  # singular values below, relative to the largest, count as zero
 SURELY_COUNTS = 1e-6  # singular values above count as nonzero; the widest gap decides in between
-STANDS_FOR_ZERO = 1e-16  # replaces zero singular values in ratios
 PIVOTS = (0.05, 1e-3, 1e-7)  # least relative remainder of a pivot column, relaxed in turn
 
 
@@ -300,7 +298,7 @@ def _rank(share: Array) -> tuple[int, SingularValueGap]:
     Loops near one configuration vary little, so that what counts may be small.
     """
     least, most = int(np.sum(share > SURELY_COUNTS)), int(np.sum(share > SURELY_DROPPED))
-    padded = np.maximum(np.append(share, 0.0), STANDS_FOR_ZERO)
+    padded = np.maximum(np.append(share, 0.0), 1e-16)  # replaces zero singular values in ratios
     ratios = padded[least - 1 : most] / padded[least : most + 1]
     rank = least + int(np.argmax(ratios))
     return rank, SingularValueGap(

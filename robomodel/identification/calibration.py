@@ -41,14 +41,10 @@ from robomodel.model.parametric import parametric
 from robomodel.tolerances import CONVERGED, NOTHING, RANK, ROUNDING, SAME, TINY
 
 UNOBSERVED = 1e-7  # singular values, relative to the largest, below which directions are unobserved
-GROUPED = 1e-3  # least component of a parameter in an unobserved direction to belong to its group
-HIDDEN_BY_NOISE = 0.2  # the same in a direction that noise dominates
 LEAST_WRONG, MOST_WRONG = (
     1e-3,
     0.1,
 )  # bounds of τ, as a fraction of sizes, in radians, and of ratios
-ITERATIONS = 50
-EXACT = 1e-9  # deviations of readings below are rounding, of which there is no model in time
 
 
 @dataclass(frozen=True, eq=False)
@@ -232,7 +228,7 @@ class _Problem:
             damping, cost = 1e-6, math.inf
             weights = np.ones_like(self.readings.values)
             file, wrong = p, MOST_WRONG * self._units
-            for _ in range(ITERATIONS):
+            for _ in range(50):  # iterations
                 left, by_q, by_p = self._linearized(q, p, weights)
                 if self.robust:
                     weights = self._weights(left, weights)
@@ -430,7 +426,8 @@ class _Problem:
         left = reduced.right.reshape(count, -1)
         width = left.shape[1]
         pieces = [slice(n * count, (n + 1) * count) for n in range(width)]
-        exact = math.sqrt(reduced.variance(0.0)) < EXACT
+        # deviations of readings below are rounding, of which there is no model in time
+        exact = math.sqrt(reduced.variance(0.0)) < 1e-9
         noise = Autoregression.of(left.T.ravel(), pieces, 0 if exact else HIGHEST)
         columns = reduced.matrix.reshape(count, width, -1)
         return sum((noise.covariance(columns[:, n]) for n in range(width)), np.zeros(()))
@@ -444,7 +441,8 @@ class _Problem:
         _, s, vt = np.linalg.svd(matrix / norms, full_matrices=True)
         s = np.concatenate([s, np.zeros(len(p) - len(s))])
         null = vt[s <= UNOBSERVED * max(s[0], TINY)]
-        groups = _groups(null, self.names, GROUPED)
+        # least component of a parameter in an unobserved direction to belong to its group
+        groups = _groups(null, self.names, 1e-3)
         known = self._measured(q)
         deviation = math.sqrt(reduced.variance(len(p) - len(null)))
         rows = np.concatenate([matrix, np.diag(deviation / wrong)]) * self._units
@@ -456,7 +454,8 @@ class _Problem:
         _, s, vt = np.linalg.svd(matrix * wrong, full_matrices=True)
         s = np.concatenate([s, np.zeros(len(p) - len(s))])
         taken = {name for group in groups for name in group}
-        hidden = _groups(vt[s <= deviation], self.names, HIDDEN_BY_NOISE)
+        # the same in a direction that noise dominates
+        hidden = _groups(vt[s <= deviation], self.names, 0.2)
         groups += tuple(group for group in hidden if not taken.intersection(group))
         for name in taken:
             n = self.names.index(name)

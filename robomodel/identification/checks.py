@@ -24,14 +24,11 @@ DEGREES = 180.0 / math.pi
 SAME_SIGNAL = 0.9  # least correlation of two signals that differ by a scale only
 SCALE_OFF = 0.2  # accepted relative error of such a scale
 LIMIT_SLACK = 0.02  # accepted violation, relative to a limit's range or to a velocity limit
-LATE = 20  # largest delay in samples that is tried
 UNITS = 8.0  # ratio of forces, or its inverse, that suggests other units: N mm, N cm, kgf cm
-UNEXPLAINED = 0.7  # largest plausible residual, relative to the root mean square of the forces
 BETTER = 0.5  # a correction must reduce the residual variance below this fraction
 SLOW = (0.02, 0.05, 0.1, 0.2)  # widths of Stribeck's peak, relative to the largest speed
 LEAST_SAMPLES = 16  # least number of samples, also at low speeds
 CHANCE = 6.0  # number of deviations that a significant coefficient must exceed
-TEN_TIMES = 10.0  # ratio of friction both ways above which it is no share any more
 QUARTER = 0.25  # smallest delay that is noted, in samples
 LONG_LOG = 100  # least number of samples to detect a delay
 
@@ -151,7 +148,8 @@ def force_warnings(
             signs.append(name)
         elif lags is not None and there.all() and (lag := lags.best(i, columns(i))):
             delays.setdefault(lag, []).append(name)
-        elif residual > UNEXPLAINED * size and np.linalg.norm(p) > SCALE_OFF * size:
+        # largest plausible residual, relative to the root mean square of the forces
+        elif residual > 0.7 * size and np.linalg.norm(p) > SCALE_OFF * size:
             unexplained.append(f"{name} ({100.0 * residual / size:.0f} %)")
     result = []
     if signs:
@@ -192,7 +190,7 @@ class _Lags:
     def of(cls, late: Callable[[float], Array], step: float, count: int) -> _Lags | None:
         if count < LONG_LOG:
             return None
-        most = min(LATE, count // 10)
+        most = min(20, count // 10)  # largest delay in samples that is tried
         return cls(most, np.stack([late(lag * step) for lag in range(-most, most + 1)]))
 
     def best(self, i: int, columns: Array) -> int:
@@ -337,7 +335,7 @@ def asymmetry(coulomb: float, bias: float, viscous: float) -> str:
     more = (0.0 if math.isnan(bias) else bias) + (0.0 if math.isnan(viscous) else viscous)
     way = "positive" if more > 0.0 else "negative"
     weak = coulomb - abs(more)
-    if weak > abs(more) / TEN_TIMES:
+    if weak > abs(more) / 10.0:  # ratio of friction both ways above which it is no share any more
         return f"{200.0 * abs(more) / weak:.0f} % stronger at {way} velocity"
     return f"{abs(more):.3g} stronger at {way} velocity than without"
 

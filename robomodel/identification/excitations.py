@@ -30,7 +30,6 @@ from robomodel.tolerances import DIFFERENCE, SAME, TINY
 
 Most: TypeAlias = float | Mapping[str, float] | None
 
-SEED = 20061004  # of the motions that scale regressors, which are always the same
 AWAY = 4.0  # largest size of G relative to the middle, which keeps loops away from dead points
 REACHED = 0.95  # fraction of the usable part of a limit from which on it counts as reached
 REACH = 1.0  # rad, or lengths of the longest link, of joints without limits
@@ -614,14 +613,9 @@ Cost: TypeAlias = Callable[[Array], Array]
 
 DRAWN_MOTIONS = 12  # number of random motions
 SHARES = (1.0, 0.6, 0.35, 0.2, 0.1, 0.05)  # their sizes; the largest within the limits is used
-JUDGED = 12  # states per period and harmonic at which motions are evaluated
 PENALTIES = (1e2, 1e4)  # successive weights of squared violations of limits
-HALVINGS = 12  # of a motion's size, at most
-NUMBERS_AT_ONCE = 2_000_000  # size of the regressors evaluated at a time
 TRIED = 0.5 ** np.arange(-1.0, 9.0)  # fractions of a full step in the line search
-LONGEST_STEP = 0.3  # largest step, as a fraction of a joint's range
 SMALL = 1e-4  # relative gain below which a step is idle
-IDLE = 3  # number of idle steps that end the descent
 
 
 @dataclass(frozen=True)
@@ -690,7 +684,8 @@ class ExcitationSearch:
     ) -> tuple[FourierMotion, RegressorScale]:  # fmt: skip
         """The best motion within limits, and its regressor's scale; ValueError if there is none."""
         family, model = self.family, self.family.model
-        scaling, candidates = self.drawn(SEED), self.drawn(seed)
+        # of the motions that scale regressors, which are always the same
+        scaling, candidates = self.drawn(20061004), self.drawn(seed)
         motions: list[FourierMotion] = []
         if len(scaling) and len(candidates):
             scale = RegressorScale.of(family.along(self.time, scaling))
@@ -717,7 +712,8 @@ class ExcitationSearch:
     def time(self) -> Array:
         """Times within a period at which motions are evaluated."""
         family = self.family
-        return np.linspace(0.0, family.period, JUDGED * family.harmonics, endpoint=False)
+        # states per period and harmonic at which motions are evaluated
+        return np.linspace(0.0, family.period, 12 * family.harmonics, endpoint=False)
 
     def drawn(self, seed: int | np.random.Generator | None) -> Array:
         """Random motions (n, size) within limits; empty if there are none."""
@@ -759,7 +755,7 @@ class ExcitationSearch:
         """Objective plus penalty on violated limits (m,); infinite if a loop opens."""
         result = np.full(len(numbers), np.inf)
         states = len(self.time) * len(scale.levels) * len(scale.basis)
-        each = max(1, NUMBERS_AT_ONCE // states)
+        each = max(1, 2_000_000 // states)  # size of the regressors evaluated at a time
         for first in range(0, len(numbers), each):
             at = slice(first, first + each)
             motion = self.family.along(self.time, numbers[at], near)
@@ -796,7 +792,7 @@ class ExcitationSearch:
     def within(self, numbers: Array, time: Array) -> FourierMotion | None:
         """The motion at these times, reduced until it is within limits; None if that fails."""
         best, low, high = None, 0.0, 1.0
-        for n in range(HALVINGS):
+        for n in range(12):  # of a motion's size, at most
             share = high if n == 0 else 0.5 * (low + high)
             motion = self.family.along(time, self.family.shrunk(numbers, share))
             if self.worst(motion) <= 1.0 and self._joined(motion):
@@ -838,7 +834,7 @@ def descend(cost: Cost, x: Array, steps: int, notify: Callable[[Array], None]) -
         longest = float(np.abs(way).max(initial=0.0))
         if longest == 0.0:
             break
-        way *= min(1.0, LONGEST_STEP / longest)
+        way *= min(1.0, 0.3 / longest)  # largest step, as a fraction of a joint's range
         trials = x + TRIED[:, None] * way
         costs = cost(trials)
         best = int(np.argmin(costs))
@@ -851,7 +847,7 @@ def descend(cost: Cost, x: Array, steps: int, notify: Callable[[Array], None]) -
         step, before = trials[best] - x, gradient
         x = trials[best]
         notify(x)
-        if idle >= IDLE:
+        if idle >= 3:  # number of idle steps that end the descent
             break
         value, gradient = slope(x)
         change = gradient - before

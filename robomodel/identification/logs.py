@@ -32,8 +32,6 @@ from robomodel.model import Model
 from robomodel.model.elements import position_names
 from robomodel.tolerances import SINGULAR
 
-EVEN = 0.01  # accepted deviation of steps, relative to the mean, for even times
-JITTER = 0.5  # largest deviation, relative to the step, that is interpolated to even times
 ENDS = ("mx", "my", "mz", "fx", "fy", "fz")
 KINDS = {"q": "positions", "v": "velocities", "a": "accelerations", "tau": "forces"}
 BAGS = (".mcap", ".bag", ".db3")
@@ -438,7 +436,8 @@ def _step(table: _Table, time: Array) -> float | None:
     if wrong.any():
         raise table.wrong("time does not increase", int(np.argmax(wrong)) + 1)
     mean = float(np.mean(steps))
-    return mean if np.all(np.abs(steps - mean) <= EVEN * mean) else math.nan
+    # accepted deviation of steps, relative to the mean, for even times
+    return mean if np.all(np.abs(steps - mean) <= 0.01 * mean) else math.nan
 
 
 def _evenly(table: _Table) -> tuple[_Table, list[str], DescriptionError | None]:
@@ -454,7 +453,8 @@ def _evenly(table: _Table) -> tuple[_Table, list[str], DescriptionError | None]:
     steps = np.diff(time)
     mean = float(np.mean(steps))
     off = np.abs(steps - np.median(steps))
-    if np.any(wrong := off > JITTER * np.median(steps)):
+    # largest deviation, relative to the step, that is interpolated to even times
+    if np.any(wrong := off > 0.5 * np.median(steps)):
         at = int(np.argmax(wrong))
         uneven = table.wrong(
             f"{1e3 * steps[at]:.4g} ms after the sample before, where others are "
@@ -672,9 +672,6 @@ def _number(text: str) -> float:
 # ---- velocities from positions -------------------------------------------------------------------
 
 
-ORDER = 4  # of the filter, in each direction
-
-
 def velocities_of(
     model: Model, q: Array, encoders: Sequence[str] | None, step: float | None, cutoff: float
 ) -> Array:
@@ -711,7 +708,7 @@ def smooth_velocities(model: Model, q: Array, step: float, cutoff: float) -> Arr
             f"velocities is a frequency between 0 and {most:g} Hz, half of the samples' rate, got "
             f"{cutoff!r}"
         )
-    sections = butter(ORDER, cutoff, fs=1.0 / step, output="sos")
+    sections = butter(4, cutoff, fs=1.0 / step, output="sos")  # of the filter, in each direction
     fewest = 3 * (2 * len(sections) + 1)
     if len(q) <= fewest:
         raise ValueError(f"velocities from positions need more than {fewest} samples, got {len(q)}")

@@ -27,7 +27,6 @@ import numpy as np
 from robomodel.arrays import Array, Indices, Mask
 from robomodel.tolerances import CLOSED, EXACTLY_CLOSED, ROUNDING, TINY, WITHIN
 
-NEWTONS = 10  # steps of Newton's method: from 0.4 rad 3.5 are taken
 GAP = 1e-15  # sines, sizes: rounding alone, which no step makes less
 GAIN = 0.9  # of the gap is left at most by a step that is worth another
 NEAR = 0.35  # of a stride's length: what a correction adds at most
@@ -173,7 +172,7 @@ class Continuation:
         residual = _combined(p.c, phi)
         gap = np.max(np.abs(residual), axis=1, initial=0.0)
         going = np.flatnonzero(gap > GAP)
-        for _ in range(NEWTONS):
+        for _ in range(10):  # steps of Newton's method: from 0.4 rad 3.5 are taken
             if not len(going):
                 break
             here = p if len(going) == len(q) else p[going]

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 STRIDE = 0.15  # [rad, sizes] of several freedoms: of 768 none ended where smaller ones do not
 ALONG = 0.1  # the same along paths of one freedom
 SHORTEST = 1e-4  # share of a stride below which halving does not go
-LEADS = 200  # strides at most to a target
 LONGEST = 60.0  # [rad, sizes] of each half of a path
 ROUND = 10.0 * ALONG  # of a path that comes back to where it began, at least
 LONG = 0.7  # of random strides; the others are shorter
@@ -84,7 +83,7 @@ def lead(
     missing = goal - p.q[:, places]
     off, longest = np.linalg.norm(missing, axis=1), np.full(count, STRIDE)
     going = np.flatnonzero(off > ROUNDING)
-    for _ in range(LEADS):
+    for _ in range(200):  # strides at most to a target
         if not len(going):
             break
         here = p[going]

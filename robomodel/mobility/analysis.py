@@ -72,8 +72,6 @@ from robomodel.scalars import Scalar, held, value_of
 from robomodel.spatial import UNIT
 from robomodel.tolerances import CLOSED, NOTHING, PARALLEL, SAME, SINGULAR
 
-MOST_WAYS = 4  # that a message names
-
 
 def mobility_of(problem: ClusterProblem) -> int:
     """The mobility of a cluster. Raises DescriptionError if its loops do not close."""
@@ -201,7 +199,7 @@ def _several_ways_on(
         return []
     geometry, columns = problem.geometry, problem.columns
     texts = []
-    for way in ways[:MOST_WAYS]:
+    for way in ways[:4]:  # that a message names
         assert way.ahead is not None
         singles = [c for c in columns if geometry.links[c.link].joint.nq == 1]
         at = [f"'{c.label}' {way.ahead[geometry.links[c.link].q]:.3g}" for c in singles]

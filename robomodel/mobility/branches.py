@@ -20,13 +20,8 @@ from robomodel.mechanism.closure import close
 from robomodel.mobility import ClusterProblem, decomposed, outside_limits
 from robomodel.tolerances import CLOSED, MOVES, NOTHING, SAME, TINY
 
-STARTS = 64  # directions from which Newton's method looks for motions of second order
-STEPS = 30  # of Newton's method, at most
-SAME_MOTIONS = 1e-3  # distance of projections on motions, of length 1, up to which they are one
 SMOOTH = 1e-6  # of the largest second derivative: less on all of a branch's motions is zero
-ALIKE = 1e-3  # relative: bodies that turn by so little more turn as much
 AWAY = (0.1, 0.05, 0.025, 0.0125)  # rad or sizes: how far from the point the branch is taken up
-ALONG = 0.9  # least cosine between motions at the point and where it is taken up
 
 
 @dataclass(frozen=True)
@@ -48,7 +43,8 @@ class Branch:
     def better(self, other: Branch) -> bool:
         """True if the rule takes this one."""
         one, two = ((x.moving, len(x.still)) for x in (self, other))
-        return one > two or (one == two and self.turning < (1.0 - ALIKE) * other.turning)
+        # relative: bodies that turn by so little more turn as much
+        return one > two or (one == two and self.turning < (1.0 - 1e-3) * other.turning)
 
 
 def branches_at(problem: ClusterProblem, q: Array, rank: int) -> list[Branch]:
@@ -67,7 +63,8 @@ def branches_at(problem: ClusterProblem, q: Array, rank: int) -> list[Branch]:
     second = _second_derivatives(problem, q, left[:, here:], null)
     found: list[Array] = []
     for motions in _tangent_spaces(second, mobility):
-        if all(np.linalg.norm(motions @ motions.T - x @ x.T) > SAME_MOTIONS for x in found):
+        # distance of projections on motions, of length 1, up to which they are one
+        if all(np.linalg.norm(motions @ motions.T - x @ x.T) > 1e-3 for x in found):
             found.append(motions)
     spaces = [null @ each for each in found]
     branches: list[Branch] = []
@@ -101,9 +98,10 @@ def _tangent_spaces(forms: Array, mobility: int) -> list[Array]:
     rng = np.random.default_rng(20240609)
     d = forms.shape[1]
     spaces = []
-    for start in rng.standard_normal((STARTS, d)):
+    # directions from which Newton's method looks for motions of second order
+    for start in rng.standard_normal((64, d)):
         x = start / np.linalg.norm(start)
-        for _ in range(STEPS):
+        for _ in range(30):  # of Newton's method, at most
             slopes = forms @ x
             step = np.linalg.pinv(slopes, rcond=SAME) @ (0.5 * slopes @ x)
             x = (x - step) / np.linalg.norm(x - step)
@@ -176,7 +174,8 @@ def _ahead(problem: ClusterProblem, q: Array, motions: Array, others: list[Array
             moved = geometry.difference(q[None], there)[0] / problem.unit
             sizes = float(np.linalg.norm(moved) * np.linalg.norm(step))
             mobility = len(moved) - decomposed(problem, problem.conditions(there)[1])[1][0]
-            if moved @ step > ALONG * sizes and mobility == motions.shape[1]:
+            # least cosine between motions at the point and where it is taken up
+            if moved @ step > 0.9 * sizes and mobility == motions.shape[1]:
                 result: Array = there[0]
                 return result
     return None

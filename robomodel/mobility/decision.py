@@ -43,11 +43,8 @@ from robomodel.tolerances import CLOSED, NOTHING, ROUNDING, TINY
 LARGEST_ROUNDING = 3e-3  # [rad, sizes] what is more is no rounding: 0.2 degrees, 0.3 % of the size
 ALONG = 30.0  # a chain of frames that are off by e each stays open by up to 10 e along a walk
 FIRST_ORDER, STRIDE = 0.3, 0.06  # [rad, sizes] far enough to show what holds to first order only
-NOT_ROUNDING = 0.03  # singular values above this share of the largest are not rounding's
 ROUNDED_CONDITION = 1e-3  # singular value of a condition that may be rounding's
 MOST_POINTS, ROUNDS = 60, 40  # of the search for the exact mechanism
-PART = 40  # rows of a matrix that are factored at a time
-SEED = 20240609
 
 
 @dataclass(frozen=True, slots=True)
@@ -499,7 +496,7 @@ def decide(problem: ClusterProblem, *, mend: bool = True) -> Decision | None:
     if the walks stay open by less than :data:`LARGEST_ROUNDING`. It is taken if the singular value
     is as small as the rounding.
     """
-    rng = np.random.default_rng(SEED)
+    rng = np.random.default_rng(20240609)  # seed
     decision = _first_rank(problem, rng, mend=mend)
     if decision is None or not decision.rank or decision.kept >= ROUNDED_CONDITION:
         return decision
@@ -535,7 +532,8 @@ def _first_rank(
     at_start = float(Points.at(problem, problem.start[None]).open[0])
     before = at_start if at_start < LARGEST_ROUNDING else float(gap)
     singular = Points.at(problem, q[None]).singular[0]
-    low = int(np.sum(singular > NOT_ROUNDING * largest(singular)))
+    # singular values above this share of the largest are not rounding's
+    low = int(np.sum(singular > 0.03 * largest(singular)))
     high = int(np.sum(singular > ROUNDING * largest(singular)))
     for rank in range(low, min(high, columns - 1) + 1):
         dropped = float(singular[rank])  # more than rounding is a condition, or a singular start
@@ -627,7 +625,8 @@ def _triangle(rows: Array) -> Array:
     threads, which would wait for each other on a busy processor.
     """
     triangle: Array = np.zeros((0, rows.shape[1]))
-    for part in np.array_split(rows, max(1, len(rows) // PART)):
+    # rows of a matrix that are factored at a time
+    for part in np.array_split(rows, max(1, len(rows) // 40)):
         triangle = np.asarray(np.linalg.qr(np.concatenate([triangle, part]), mode="r"))
     return triangle
 

@@ -38,7 +38,6 @@ from robomodel.model.model import Model
 from robomodel.scalars import value_of
 from robomodel.tolerances import CLOSED, MOVES, WRITTEN
 
-OTHERS = 3  # configurations at which a line must be the same
 SEED = 20240610
 DUMMY = 1e-7  # share of the robot's mass [kg, kg m²] up to which a body is a dummy
 
@@ -112,7 +111,7 @@ def _of_cluster(model: Model, cluster: Cluster, share: float) -> list[Spin]:
     def others() -> list[_Place]:
         """Further configurations of the cluster."""
         places = []
-        for _ in range(OTHERS):
+        for _ in range(3):  # configurations at which a line must be the same
             step = rng.standard_normal(cluster.nv) @ still.motions
             moved = geometry.integrate(start, 0.2 * step / np.linalg.norm(step) * unit)
             q, gap = close(geometry, moved[None], ToNearest(), rows=rows)

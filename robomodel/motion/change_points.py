@@ -22,7 +22,6 @@ from robomodel.motion.tangent import closed_by_least_squares
 AT_CHANGE_POINT = "ends too near to a change point"
 # shares of the next step: far from both its ends, where others may end too; or steps further on
 BEYOND = (1 / 2, 1 / 3, 2 / 3, 3 / 2, 7 / 2, 15 / 2, 31 / 2, 63 / 2, 127 / 2)
-PLACED = 0.01  # share of a step to which its end is placed; stages stay a tenth from change points
 
 
 @dataclass(frozen=True)
@@ -99,7 +98,8 @@ def placed(
     from scipy.optimize import minimize_scalar
 
     low, high = gap
-    middle, exact = 0.5 * (low + high), PLACED * h
+    # share of a step to which its end is placed; stages stay a tenth from change points
+    middle, exact = 0.5 * (low + high), 0.01 * h
     longest = (1.0 + middle) * h
     ahead = float(minimize_scalar(distance, bounds=(0.0, longest), method="bounded",
                                   options={"xatol": exact}).x)  # fmt: skip

@@ -39,11 +39,9 @@ if TYPE_CHECKING:
 LinkPair: TypeAlias = tuple[str, str]
 Collisions: TypeAlias = bool | LinkPair | Iterable[LinkPair] | None
 
-MARGIN = 0.01  # m: pairs that are farther apart have no contact
 MANIFOLD = 4  # most points of contact of a pair of shapes
 TOUCH = 1e-6  # m: accuracy of coal's distances
 IN_KERNELS = 24  # most contacts of links in a kernel, whose size grows with their square
-STEEP = 0.1  # cosine to the normal below which a face does not touch the other shape
 
 
 def collision_pairs(model: Model, collisions: Collisions) -> tuple[LinkPair, ...]:
@@ -278,7 +276,7 @@ class Collider:
         model: Model,
         collisions: Collisions = True,
         *,
-        margin: float = MARGIN,
+        margin: float = 0.01,  # m: pairs that are farther apart have no contact
         friction: float = 0.8,
         restitution: float = 0.0,
         rounds: bool = True,
@@ -491,7 +489,8 @@ class _Outline:
             return float((start + t * (end - start) - point) @ normal)
         top = float(shape.extent(normal) - point @ normal)
         facing = shape.faces @ normal
-        flat = facing >= STEEP
+        # cosine to the normal below which a face does not touch the other shape
+        flat = facing >= 0.1
         rises = (shape.offsets[flat] - shape.faces[flat] @ point) / facing[flat]
         return min(top, float(rises.min(initial=math.inf)))
 

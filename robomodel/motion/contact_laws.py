@@ -33,7 +33,6 @@ from robomodel.scalars import (
 # third and three times each of these; one that begins 4 mm deep to 1e-8 m if TAKES_PART is more
 # than that.
 TAKES_PART = 0.01  # m (rad at joints): contacts predicted to end farther apart are left out
-STICKING = 1e-4  # m/s: slower contacts have static friction
 COLLIDES_WITH = 1e-5  # m: contacts with smaller gaps collide together with others
 # rad²: square of the angle by which a compliant contact swings in a step, up to which the step
 # resolves it: it rebounds with 0.97 (undamped) and 0.16 (critically damped, 0.135 right) then
@@ -128,7 +127,7 @@ def contact_laws(
             rebound = force.rebound
         beta, mu = keeps, law.friction
         if law.static_friction is not mu:
-            slip = dot(across, across) - STICKING**2
+            slip = dot(across, across) - 1e-4**2  # m/s: slower contacts have static friction
             mu = select(slip, law.static_friction, mu)
         if law.rebounds:
             rebounds = rebound * closing + slowest

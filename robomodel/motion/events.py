@@ -14,10 +14,6 @@ from robomodel.model.arguments import as_numbers
 
 EventKind: TypeAlias = Literal["touch-down", "lift-off", "slip", "stick"]
 
-CLEARANCE = 1e-4  # m: farther from the surface a contact has lifted off
-SLIP_SPEED = 1e-3  # m/s: a faster contact slips
-STICK = 0.1  # of the slip speed: a slower contact sticks
-
 
 class Event(NamedTuple):
     """A change of a contact.
@@ -60,8 +56,8 @@ def contact_events(
     names: Sequence[Hashable],
     *,
     normals: ArrayLike = (0.0, 0.0, 1.0),
-    clearance: float = CLEARANCE,
-    slip_speed: float = SLIP_SPEED,
+    clearance: float = 1e-4,  # m: farther from the surface a contact has lifted off
+    slip_speed: float = 1e-3,  # m/s: a faster contact slips
 ) -> list[Event]:
     """Times at which contacts begin, end, begin to slide and stick, in a recorded motion.
 
@@ -145,7 +141,7 @@ def _of_one(
             if not slides and speed[n] > slip:
                 slides = True
                 events.append(Event(end, "slip", name))
-            elif slides and speed[n] < STICK * slip:
+            elif slides and speed[n] < 0.1 * slip:  # of the slip speed: a slower contact sticks
                 slides = False
                 events.append(Event(end, "stick", name))
         elif touches:

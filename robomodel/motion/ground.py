@@ -27,7 +27,6 @@ Point: TypeAlias = (
     | tuple[str, Sequence[float], float, float | None, float | None]
     | str
 )
-PLANES = 2  # most planes of heights that a point touches at once
 RIM = 8  # points on a cylinder's rim
 
 
@@ -174,7 +173,7 @@ class Ground:
     @property
     def planes(self) -> int:
         """The most of its planes that a point may touch at once."""
-        return PLANES if self._grid.ndim else 1
+        return 2 if self._grid.ndim else 1  # most planes of heights that a point touches at once
 
     def law(self, point: GroundPoint) -> ContactLaw:
         """The law of the contact between a point and this ground.

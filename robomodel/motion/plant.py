@@ -22,7 +22,6 @@ from robomodel.motion.tangent import in_tangents, linkages
 from robomodel.scalars import Scalar, Vector, added
 
 CLOSINGS = 2  # Newton steps that close loops after a step
-CAREFUL = 8  # these steps near change points
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +99,7 @@ class Plant:
 
     def closed(self, here: Model, q: Vector, more: int = 0) -> list[Scalar]:
         """q with loops closed, by ``more`` Newton steps than usual."""
-        times = CAREFUL if self.careful else self.closing
+        times = 8 if self.careful else self.closing  # these steps near change points
         return tangent.closed(here, q, times + more, careful=self.careful)
 
 

@@ -47,7 +47,6 @@ UNSOLVED = {
     "float64": 1e-6,
     "float32": 1e-3,
 }  # contact residual from which on there is a RuntimeWarning
-WHOLE = 64  # steps between checks for contact problems that the kernel has not solved
 LONG = 2048  # most steps that a call of the kernel takes: Python hears Ctrl-C between calls
 CACHED = 1 << 20  # bytes of rows between checks, so that they stay in the processor's cache
 TOO_FAST = 1.0 / 3.0  # growth of ‖G‖² within a step above which a linkage turns too fast for it
@@ -267,7 +266,8 @@ def run_over_time(
     computed, while these are in the cache, and again where they have changed.
     """
     times, layout = rows.shape[1] - 1, step.layout
-    size = WHOLE if step.rows.size else min(max(times, 1), LONG)
+    # steps between checks for contact problems that the kernel has not solved
+    size = 64 if step.rows.size else min(max(times, 1), LONG)
     stop = threading.Event()
     if step.setting is not None and step.setting.planes:
         size = 1  # the planes that points touch change from step to step

@@ -40,7 +40,6 @@ RUNGE_KUTTA = (
 
 # growth of ‖G‖² that a step is too long for: tangents turn by 0.6, of which rk4 misses 0.6⁵/120
 TORN = 1.0 / math.cos(0.6) ** 2
-BENT = 0.3  # share of a way by which its curve is followed: tangents turn by 0.6 then
 
 
 class End(NamedTuple):
@@ -101,7 +100,8 @@ def semi_implicit_euler(
         cluster = here.clusters[each.index]
         bend = rates_of_joints(here, cluster, start.q[cluster.q], bias[cluster.spanning_v])
         way, half = along[cluster.q], 0.5 * h
-        turned = half * half * dot(bend, bend) - BENT**2 * dot(way, way)
+        # share of a way by which its curve is followed: tangents turn by 0.6 then
+        turned = half * half * dot(bend, bend) - 0.3**2 * dot(way, way)
         q[cluster.q] = advanced(q[cluster.q], select(turned, half * h, 0.0), bend)
     return End(here, plant.closed(here, q), z)
 

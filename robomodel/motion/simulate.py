@@ -38,7 +38,6 @@ from robomodel.motion.steps import FixedStep
 from robomodel.motion.trajectory import Trajectory
 from robomodel.running import Progress
 
-DEFAULT_STEP = 1e-3
 OWN = (
     "tau", "duration", "step", "f_ext", "hold", "stop_at_limits", "rtol", "atol", "progress",
 )  # fmt: skip
@@ -131,7 +130,7 @@ def simulate(
     inputs = Inputs.of(model, tau, f_ext, hold, setup.saturate)
     tolerances = _tolerances(as_real(rtol, "rtol"), as_real(atol, "atol"))
     if step is None and (chosen not in (None, *ADAPTIVE) or inputs.stepwise):
-        step = DEFAULT_STEP
+        step = 1e-3  # default step
     duration = None if duration is None else as_real(duration, "duration")
     duration = _duration(duration, step, inputs.rows)
     if chosen is None:

@@ -34,7 +34,6 @@ from robomodel.motion.sensors import Sensors
 from robomodel.motion.tangent import UNDETERMINED
 
 LINE = 64  # bytes
-SINGLE = 1e-3  # contact residual from which on there is a warning in single precision
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,7 +243,8 @@ class Simulation(Sensors):
                     f"are not-a-number until they are reset: rows {some}; shorter steps may help"
                 )
             )
-        limit = UNSOLVED if self._dtype == "float64" else SINGLE
+        # contact residual from which on there is a warning in single precision
+        limit = UNSOLVED if self._dtype == "float64" else 1e-3
         if np.any(self.contact_residual > limit):
             warn(
                 RuntimeWarning(

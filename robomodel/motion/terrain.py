@@ -17,7 +17,6 @@ from robomodel.model.derived import sources
 from robomodel.scalars import Scalar, Vector, div, maximum, minimum, select, sqrt
 from robomodel.spatial import Vec, cross, inner, minus, plus, scale
 
-CELLS_AT_ONCE = 20000  # cells examined together
 ON_EDGE = 1e-9  # share of the spacing: nearer to an edge, the face's normal counts
 
 
@@ -131,7 +130,8 @@ class Terrain:
         cells = np.max(last - first, axis=1, initial=0) + 1
         for count in np.unique(cells).tolist():
             same = np.flatnonzero(cells == count)
-            for part in np.array_split(same, 1 + len(same) * count**2 // CELLS_AT_ONCE):
+            # cells examined together
+            for part in np.array_split(same, 1 + len(same) * count**2 // 20000):
                 i, j = (first[part, n, None] + np.arange(count + 1) for n in (0, 1))
                 corners = np.empty((len(part), count + 1, count + 1, 3))
                 corners[..., 0] = (self.origin[0] + self.spacing * i)[:, :, None]

@@ -31,12 +31,8 @@ from robomodel.opentree.tree_joints import ClusterTree
 from robomodel.scalars import stack, unstack
 from robomodel.tolerances import TINY
 
-STATES = 800  # at which errors are told
 FITTED, WORK = (200, 1600), 4e8  # states of a fit: few where n nv (11 bodies)² is more work
-RATE = 10.0  # rad/s: ratio of accelerations to velocities in the states
 FALL = 10.0  # rad/s², m/s²: accelerations of robots on which gravity has no effect
-BALANCED = 1e-3  # of these torques: gravity's on a balanced robot are less
-SEED = 20260302
 GOOD, FAIR = 0.03, 0.10  # of the worst joint's median: a tree will do, and with care
 
 
@@ -144,8 +140,8 @@ def exact_states(
     Accelerations are of the size :data:`FALL` if gravity has no effect on the robot, or is
     balanced. ``check``: draw other states than for a fit.
     """
-    rng = np.random.default_rng(SEED + check)
-    n = STATES
+    rng = np.random.default_rng(20260302 + check)  # seed
+    n = 800  # at which errors are told
     if not check:
         work = model.nv * (11.0 * len(model.bodies)) ** 2
         n = int(np.clip(WORK / max(work, 1.0), *FITTED))
@@ -158,12 +154,13 @@ def exact_states(
     lean = np.linalg.solve(low, np.einsum("nji,nj->ni", back, gravity)[..., None])
     size = math.sqrt(float(np.mean(lean**2)))
     without = FALL * math.sqrt(float(np.mean(np.sum(low**2, axis=(1, 2)))) / model.nv)
-    balanced = size < BALANCED * without
+    balanced = size < 1e-3 * without  # of these torques: gravity's on a balanced robot are less
     if balanced:
         size = without
     up = back @ np.linalg.inv(np.swapaxes(low, 1, 2))
     draws = rng.standard_normal((2, n, model.nv)) * size
-    v = np.einsum("nij,nj->ni", up, draws[0] / RATE)
+    # rad/s: ratio of accelerations to velocities in the states
+    v = np.einsum("nij,nj->ni", up, draws[0] / 10.0)
     bias = State(model, unstack(q), (), unstack(v)).bias
     along = stack([bias[r] for r in tree.velocities], (n,))
     a = np.einsum("nij,nj->ni", up, draws[1]) - np.einsum("nij,nj->ni", back, along)

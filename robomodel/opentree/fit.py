@@ -42,20 +42,13 @@ from robomodel.opentree.errors import Error, Measure, on_arrays
 from robomodel.opentree.mirror_images import symmetric
 from robomodel.tolerances import NOTHING, TINY
 
-GRAVITY = 10.0  # times as exact as other torques, because it always acts
 FIRST, LAST, STEP = 1.0, 1e-10, 0.25  # γ, and its steps: Newton's method follows in a few steps
-TRIED = 1e-4  # γ from which on solutions are candidates
 REWEIGHTED = (1e-4, 1e-6, 1e-8, LAST)  # γ at which absolute values are taken for squares anew
-SMALLEST = 0.3  # of the median: errors below count as squares
 CENTRED, SETTLED = 0.1, 1e-4  # of γ, and of the squares: the accuracy on the way
 FLOOR = 1e-3  # of errors: what is below is as good
-WORSE = 1.02  # of the least error: worth a larger γ
 MIXTURES = (0.75, 0.5, 0.25)  # shares of a fit, the rest being lumped
 REFITS, HEAVIER = 6, 3.0  # with so much more weight for joints that are worse than lumped
-RAISED = 1e-3  # of the largest eigenvalue of a body's Σ: smaller ones start from it
-LIGHT = 1e-4  # of the tree's mass: least mass of a body at the start
 ARMATURE, TENDON = 0.05, 0.02  # of the joint's inertia: armatures at the start
-FITTED_DIGITS = 9  # of fitted numbers
 
 
 def best(
@@ -78,7 +71,8 @@ def best(
     if not tried:
         return None
     least = min(map(_worst, tried))
-    taken = next(x for x in tried if _worst(x) <= max(WORSE * least, FLOOR))
+    # of the least error: worth a larger γ
+    taken = next(x for x in tried if _worst(x) <= max(1.02 * least, FLOOR))
     weights = np.ones(tree.model.nv)
     for _ in range(REFITS):
         worse = {name for name, error in taken[2].items() if error.median > allowed[name]}
@@ -166,7 +160,8 @@ class Problem:
         """A (f, f), b (f,) and c of the squares ½ zᵀ A z - b z + ½ c, weighted by (n, nv)."""
         f = self.rows.shape[2]
         a, b, c = np.zeros((f, f)), np.zeros(f), 0.0
-        for rows, off, share in ((self.rows, self.off, 1.0), (self.still, self.hanging, GRAVITY)):
+        # times as exact as other torques, because it always acts
+        for rows, off, share in ((self.rows, self.off, 1.0), (self.still, self.hanging, 10.0)):
             root = share * np.sqrt(weights / len(rows))
             flat, right = (rows * root[..., None]).reshape(-1, f), (off * root).ravel()
             a += flat.T @ flat
@@ -178,7 +173,8 @@ class Problem:
         """Weights (n, nv) by which squares are as absolute values, near z."""
         error = np.abs(self.rows @ z - self.off)
         usual = np.median(error, axis=0) + NOTHING
-        shares = usual / np.maximum(error, SMALLEST * usual)
+        # of the median: errors below count as squares
+        shares = usual / np.maximum(error, 0.3 * usual)
         return np.asarray(importance * shares / (2.0 * len(usual)))
 
     def at(self, z: Array) -> Model:
@@ -187,7 +183,7 @@ class Problem:
         values[self.free] += z
         values = symmetric(self.tree, self.nominal, values)
         filed = parameters(self.tree).values
-        rounded = [float(f"{each:.{FITTED_DIGITS}g}") for each in values]
+        rounded = [float(f"{each:.{9}g}") for each in values]  # of fitted numbers
         return with_parameters(self.tree, np.where(self.free, rounded, filed))
 
 
@@ -214,7 +210,7 @@ def fits(
             z, _ = newton(a, b, prior, ways, z, max(CENTRED * gamma, SETTLED * squares))
         except np.linalg.LinAlgError:  # bodies are next to what cannot exist, as near as numbers go
             return
-        if gamma <= TRIED:
+        if gamma <= 1e-4:  # γ from which on solutions are candidates
             fit.last = z
             yield gamma, fit.at(z)
         if left and gamma <= left[0]:
@@ -250,7 +246,8 @@ def _assumed(
     length = 0.1 * float(np.median(extents)) if extents else 0.01
     cones = []
     for n, ten in tens.items():
-        nominal[size * n : size * (n + 1)] = _raised(ten, LIGHT * total, length)
+        # of the tree's mass: least mass of a body at the start
+        nominal[size * n : size * (n + 1)] = _raised(ten, 1e-4 * total, length)
         cones.append(Cone.of(size * n, nominal[size * n : size * (n + 1)]))
     inertia = np.median(np.diagonal(mass, axis1=1, axis2=2), axis=0)
     usual = dict(zip(tree.dof_names, inertia.tolist(), strict=True))
@@ -279,7 +276,8 @@ def _raised(ten: Array, least: float, length: float) -> Array:
     mass = max(float(ten[0]), least)
     center = j[:3, 3] / mass
     sizes, axes = np.linalg.eigh(j[:3, :3] - mass * np.outer(center, center))
-    sizes = np.maximum(sizes, RAISED * max(float(sizes[-1]), mass * length**2))
+    # of the largest eigenvalue of a body's Σ: smaller ones start from it
+    sizes = np.maximum(sizes, 1e-3 * max(float(sizes[-1]), mass * length**2))
     sigma = axes * sizes @ axes.T + mass * np.outer(center, center)
     inertia = np.trace(sigma) * np.eye(3) - sigma
     return np.array([mass, *j[:3, 3], *(inertia[i, k] for i, k in ENTRIES)])

@@ -26,7 +26,6 @@ from robomodel.tolerances import SAME, WITHIN
 
 DRAWN = (600, 400)  # configurations on the sheet of the joints: for a fit, and for its errors
 LEAST_DISPLACED = 1e-3  # m, of displacement, below which nothing needs to follow
-WORTH = 0.67  # of the displacement may be left with one that follows
 CHANGE, NEAR = 0.5, 0.7  # of the least singular value beside: at, and next to, a change point
 OFF = 0.05  # of a follower's rates, rms: inertia goes with their square, and 10 % are worth having
 NEARER, NEAREST = 0.9, 0.2  # steps of the range of what is followed, and the least share of it
@@ -279,7 +278,7 @@ class _ClusterTree(Choice):
         while left and now > LEAST_DISPLACED:
             sizes = [displacements.size(positions, self._following([f], at)) for f in left]
             best = int(np.argmin(sizes))
-            if sizes[best] >= WORTH * now:
+            if sizes[best] >= 0.67 * now:  # of the displacement may be left with one that follows
                 break
             chosen.append(left.pop(best))
             at, now = self._following(chosen[-1:], at), sizes[best]

@@ -27,7 +27,6 @@ from robomodel.reach.reachable import Linkage, reachable
 
 FREE = 0.5  # rad or sizes, either way from neutral: the box of joints without limits
 STEPS = {2: 11, 3: 5, 4: 3}  # grid points along each joint, by the number of joints
-PASSES = 4  # in which points are led to from those beside that were reached before
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +133,7 @@ def _led(
     origin = group.origin[np.zeros(len(targets), dtype=np.intp)]
     p, why, over = lead(group.along, origin, joints, targets)
     reached = why == Ends.FINE
-    for _ in range(PASSES):
+    for _ in range(4):  # in which points are led to from those beside that were reached before
         left, found = np.flatnonzero(~reached), np.flatnonzero(reached)
         if not len(left) or not len(found):
             break

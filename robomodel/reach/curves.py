@@ -365,7 +365,6 @@ def _once(events: list[Singularity]) -> list[Singularity]:
 
 
 SWEPT = 240
-FREE_LENGTH = 0.5  # metres: how far a sliding joint without limits is moved
 
 
 @dataclass(frozen=True)
@@ -400,7 +399,8 @@ def sweep(
     limits, cluster = joints[joint], next(c for c in model.clusters if joint in c.joints)
     neutral = model.neutral()
     at = float(model.joint_positions(neutral)[joint])
-    reach = FREE_LENGTH if limits.type == "prismatic" else math.pi
+    # metres: how far a sliding joint without limits is moved
+    reach = 0.5 if limits.type == "prismatic" else math.pi
     lower, upper = max(limits.lower, within[0]), min(limits.upper, within[1])
     lower = lower if math.isfinite(lower) else at - reach
     upper = upper if math.isfinite(upper) else at + reach

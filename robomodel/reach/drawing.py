@@ -29,10 +29,7 @@ if TYPE_CHECKING:
 
 BRANCHES = ("reachable", "any")
 DEPARTURE = 0.3  # [rad, cluster sizes] of what is near
-TYPICALLY_REGULAR = 5e-2  # of any mode: 1/‖G‖ stays above this share of what is typical
-FULL_RANK = 1e-4  # least singular value of K, of its largest, away from change points
 GUESSES = (8, 32, 128)  # of any mode, a round's
-SAMPLE_STEPS = 12  # Newton steps, the last of which only polishes
 
 
 @method
@@ -134,7 +131,8 @@ def _sampling(model: Model) -> _SamplingRanges:
         typical = 1.0 / _checked(model, model.neutral(), 1)[1][:, 2]
     typical = np.where(np.isfinite(typical), typical, 0.0)
     implicit = np.array([cluster.implicit for cluster in model.clusters])
-    regular = np.where(implicit, TYPICALLY_REGULAR**2 * np.maximum(typical, 0.05**2), 0.0)
+    # of any mode: 1/‖G‖ stays above this share of what is typical
+    regular = np.where(implicit, 5e-2**2 * np.maximum(typical, 0.05**2), 0.0)
     return _SamplingRanges(tuple(ranges), regular)
 
 
@@ -181,7 +179,7 @@ def _closed(model: Model, linkages: Sequence[Cluster], guesses: Array) -> tuple[
 
     With independent joints where they are drawn, if any of a linkage's close so.
     """
-    closed, checks = _checked(model, guesses, SAMPLE_STEPS)
+    closed, checks = _checked(model, guesses, 12)  # Newton steps, the last of which only polishes
     open_ = [c for c in linkages if not (checks[:, c.index, 0] <= CLOSED).any()]
     for cluster in open_:
         at, gap = newton.close(cluster.geometry, guesses[:, cluster.q], rows=cluster.closing_rows)
@@ -197,4 +195,5 @@ def _at_change_point(model: Model, cluster: Cluster, q: Array) -> bool:
         return False
     block = model.constraint_matrix(q)[:, cluster.spanning_v]
     values = np.linalg.svd(block, compute_uv=False)
-    return bool(values[rank - 1] < FULL_RANK * values[0])
+    # least singular value of K, of its largest, away from change points
+    return bool(values[rank - 1] < 1e-4 * values[0])

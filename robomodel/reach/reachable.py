@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from numpy.random import Generator
 
 REGULAR = 0.05  # of the median over the set: draws keep as far away from singular configurations
-REDRAWS = 20  # of what is not
 POOL, CHORDS = 256, 16  # points in a polytope, and chords a freedom on the way there
 SEED = 20250118
 
@@ -178,7 +177,7 @@ class Reachable:
         q = np.tile(linkage.groups[0].start, (count, 1))
         for group, rows in zip(linkage.groups, thinned, strict=True):
             p = group.draw(rng, count, rows)
-            for _ in range(REDRAWS if regular and group.freedoms else 0):
+            for _ in range(20 if regular and group.freedoms else 0):  # of what is not
                 bad = np.flatnonzero(group.regularity(p) < REGULAR * group.typical)
                 if not len(bad):
                     break

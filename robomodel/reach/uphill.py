@@ -27,11 +27,7 @@ from robomodel.reach.paths import (
 from robomodel.tolerances import CONVERGED, NOTHING, SINGULAR, TINY, WITHIN
 
 STRIDE = 0.1  # radians, or cluster sizes: loops bend a stride by its square half, 5 mrad
-SHORTEST = 1e-5  # strides below are none: what is left of the height is their square
-ROUNDS = 300  # of the longest strides, 30 radians
 CURVED = 1e-6  # curvatures below are none: of differences by VARIED rounding leaves 1e-10
-STARTS = 4  # further starts of a climb
-BETWEEN_STARTS = 0.5  # radians, or cluster sizes, between these
 
 
 def extremes(
@@ -88,7 +84,7 @@ class _Climb:
         """Uphill as far as it goes: along the gradient, then by Newton's method."""
         chart = Chart.at(self.part, q)
         stride, begun, dead = STRIDE, self.height(self.start), False
-        for _ in range(ROUNDS):
+        for _ in range(300):  # of the longest strides, 30 radians
             if self.height(q) - begun > self.endless:
                 return _Top(q, math.inf, "", "")
             slopes, names = self._slopes(q, chart, self._met(q), dead)
@@ -102,7 +98,8 @@ class _Climb:
                 newton = self._newton(chart, force, direction, dead)
             if newton is not None and np.linalg.norm(newton) <= stride:
                 way, size = newton, float(np.linalg.norm(newton))
-            if size <= CONVERGED or stride < SHORTEST:
+            # strides below are none: what is left of the height is their square
+            if size <= CONVERGED or stride < 1e-5:
                 return self._named(q, chart, force, names)
             motions = self._motions(q) if chart is None else chart.basis
             ahead = self._ahead(q, motions @ way, held, chart)
@@ -256,12 +253,13 @@ class _Climb:
         """The farthest that is reached, the farthest away from it, and so on."""
         heights = self.sign * reached[:, self.part.place[self.column]]
         chosen: list[Array] = []
-        for _ in range(STARTS):
+        for _ in range(4):  # further starts of a climb
             if not np.any(heights > -math.inf):
                 break
             chosen.append(reached[int(np.argmax(heights))])
             away = self.part.geometry.difference(chosen[-1], reached) / self.part.unit
-            near = np.linalg.norm(away[:, list(self.part.columns)], axis=1) < BETWEEN_STARTS
+            # radians, or cluster sizes, between these
+            near = np.linalg.norm(away[:, list(self.part.columns)], axis=1) < 0.5
             heights = np.where(near, -math.inf, heights)
         return chosen
 

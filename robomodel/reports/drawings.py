@@ -22,8 +22,6 @@ WIDTH, TALLEST, SHORTEST = 420, 360, 70
 TOP, MARGIN = 22, 34
 LETTER, LINE = 7.2, 13.0  # of a name, in pixels; small screens have larger letters
 ROWS = (0, -1, 1, -2, 2, -3, 3)  # in which a name may be, from its joint
-LETTERS = 70  # most letters of names in a drawing; beyond, numbers with a key
-SAME_POINT = 1e-3  # of the drawing's size: nearer points are one
 OBLIQUE = np.array([0.55, -0.75, 0.37])  # direction of view of mechanisms that are not planar
 CARRIER = -1
 
@@ -233,7 +231,8 @@ def key(sketches: Sequence[Sketch]) -> Iterator[str]:
 
 
 def _numbered(each: Sketch) -> bool:
-    return sum(len(pin.name) for pin in each.pins) > LETTERS
+    # most letters of names in a drawing; beyond, numbers with a key
+    return sum(len(pin.name) for pin in each.pins) > 70
 
 
 def _names(each: Sketch, pale: Sequence[Sketch], place: _Place, height: float) -> Iterator[str]:
@@ -287,7 +286,8 @@ def _overlap(
 def _distinct(points: Sequence[Point]) -> list[Point]:
     distinct: list[Point] = []
     for x, y in points:
-        if all(abs(x - a) + abs(y - b) > SAME_POINT * WIDTH for a, b in distinct):
+        # of the drawing's size: nearer points are one
+        if all(abs(x - a) + abs(y - b) > 1e-3 * WIDTH for a, b in distinct):
             distinct.append((x, y))
     return distinct
 

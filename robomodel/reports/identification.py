@@ -15,8 +15,6 @@ from robomodel.model.parameters import unit_of
 from robomodel.reports.document import Bullets, Cell, Document, Part, Section, Table
 from robomodel.reports.plots import Line, Plot
 
-SHOWN = 600  # most samples of a motion in a picture
-BARS = 31  # of a histogram
 COORDINATE = ("name", "residual", "before", "forces", "validation", "effective")
 PARAMETER = ("name", "before", "value", "deviation", "information_gain")
 BINS, BINNED = 16, 4  # of residuals over velocity and the like; least samples in each
@@ -176,7 +174,7 @@ def _plots(fit: Identified, model: Model) -> Iterator[Plot]:
 
 def force_plots(fit: Identified, model: Model) -> Iterator[tuple[Plot, Plot]]:
     """For each coordinate with measured forces: the forces, and the residuals."""
-    every = max(1, len(fit.measured) // SHOWN)
+    every = max(1, len(fit.measured) // 600)  # most samples of a motion in a picture
     at = np.arange(0, len(fit.measured), every)
     x = at.astype(float) if fit.times is None else fit.times[at]
     along = "sample" if fit.times is None else "time [s]"
@@ -235,7 +233,7 @@ def _histogram(name: str, error: Array) -> Plot:
     """The distribution of residuals, beside a normal one with their deviation."""
     error = error[np.isfinite(error)]
     size = float(np.sqrt(np.mean(error**2))) or 1.0
-    edges = np.linspace(-REACH, REACH, BARS + 1)
+    edges = np.linspace(-REACH, REACH, 31 + 1)  # of a histogram
     middle = 0.5 * (edges[1:] + edges[:-1])
     counts, _ = np.histogram(error / size, edges)
     density = counts / (len(error) * (edges[1] - edges[0]))

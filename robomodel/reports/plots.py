@@ -28,7 +28,6 @@ SHORT = (1e-2, 1e5)  # magnitudes at which ticks fit; others move a power of ten
 COLOURS = ("#4477aa", "#ee6677", "#228833", "#aa3377", "#66ccee", "#ccbb44", "#777777")
 """Distinct for most eyes (Paul Tol's bright scheme)."""
 FORMATS = ("svg", "png", "pdf")
-MOST_PIXELS = 20_000  # of a picture's side
 DPI = 150
 
 
@@ -234,7 +233,7 @@ def save(drawn: Figure, path: str | os.PathLike[str]) -> None:
         raise ValueError(
             f"a picture's name ends with .{', .'.join(FORMATS)}, not '{Path(path).suffix}'"
         )
-    dpi = min(DPI, MOST_PIXELS / max(drawn.get_size_inches()))
+    dpi = min(DPI, 20_000 / max(drawn.get_size_inches()))  # of a picture's side
     stable: dict[str, Any] = {"svg.hashsalt": "robomodel", "svg.fonttype": "none"}
     with matplotlib.rc_context(stable):
         dated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(suffix)

@@ -26,7 +26,6 @@ from robomodel.spatial.vectors import (
     sum_matrices,
 )
 
-SMALL_ANGLE = 2.5e-3  # square of the angle [rad²] below which series are exact to rounding
 SMALL, LARGE = 0.66, 1 + math.sqrt(2.0)  # tangents between which the arctangent changes its form
 TERMS = 30  # of the derivatives' series: π² / (4 π²) to this power is rounding
 
@@ -197,7 +196,7 @@ def _series(square: Scalar, *coefficients: float) -> Scalar:
 
 def _angle(square: Scalar) -> tuple[Scalar, Scalar]:
     """What is negative where series are used, and the angle elsewhere."""
-    near = square - SMALL_ANGLE
+    near = square - 2.5e-3  # square of the angle [rad²] below which series are exact to rounding
     return near, sqrt(select(near, 1.0, square))
 
 

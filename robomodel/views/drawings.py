@@ -36,7 +36,6 @@ COLOURS = ("#4e79a7", "#f28e2b", "#59a14f", "#e15759", "#b07aa1", "#76b7b2", "#e
            "#ff9da7", "#9c755f")  # fmt: skip
 PLAIN, INK = "#f4f4f4", "#333333"
 MARGIN, TITLE, BULGE, POINTS = 0.25, 0.35, 0.6, 9.5
-PAGE = 7.4  # inches: wider graphs are placed below each other
 
 
 @dataclass(frozen=True)
@@ -99,7 +98,8 @@ def _placed(trees: Sequence[TreeLayout]) -> tuple[list[tuple[float, float]], flo
     x = y = MARGIN
     tallest = widest = 0.0
     for tree in trees:
-        if x > MARGIN and x + tree.width + BULGE > PAGE:
+        # inches: wider graphs are placed below each other
+        if x > MARGIN and x + tree.width + BULGE > 7.4:
             x, y, tallest = MARGIN, y + tallest + TITLE + MARGIN, 0.0
         places.append((x, y))
         x += tree.width + BULGE + MARGIN

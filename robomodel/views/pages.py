@@ -67,7 +67,6 @@ from robomodel.views.viewer import freedoms
 
 Segment: TypeAlias = "tuple[str, float, str | tuple[str, str], str | tuple[str, str]]"
 """A bar: colour, radius, and its ends: links' origins, or anchors (loop, "" or ".successor")."""
-LOADS = 8  # most links that may carry a load, unless some are named
 
 
 class Page(str):
@@ -438,7 +437,8 @@ def _loads(model: Model) -> tuple[FrameKey, ...]:
         while above >= 0:
             depth, above = depth + 1, model.nodes[above].parent
         loads.append((depth, (link.name, centre) if any(centre) else link.name))
-    return tuple(key for _, key in sorted(loads, key=lambda each: -each[0])[:LOADS])
+    # most links that may carry a load, unless some are named
+    return tuple(key for _, key in sorted(loads, key=lambda each: -each[0])[:8])
 
 
 # ---- functions of the page -----------------------------------------------------------------------

@@ -26,7 +26,6 @@ from robomodel.views.drawings import COLOURS, PLAIN, colours_of
 DETAIL = 120  # directions in which the hull of a mesh is looked for
 GREY = (140, 140, 140)
 SHADES = (1.0, 0.75, 0.88, 0.62)  # of the bodies of a cluster
-BALL = 120  # points of a ball
 ROUND = 36  # of a rim
 THICKEST, THINNEST = 0.03, 0.006  # radii of bars, of the robot's size
 SLENDER = 0.1  # radius of a bar, of its length
@@ -247,7 +246,7 @@ def shape_points(shape: Shape, detail: int = 12) -> Array | None:
             return None
 
 
-def ball(points: int = BALL) -> Array:
+def ball(points: int = 120) -> Array:  # points of a ball
     """Directions spread evenly (points, 3), by a spiral."""
     n = np.arange(points) + 0.5
     z, turn = 1.0 - 2.0 * n / points, math.pi * (1.0 + 5.0**0.5) * n

@@ -18,7 +18,6 @@ from robomodel.views.solids import coloured_solids, rods, view_angles
 
 Pixels = NDArray[np.uint8]
 FINE = 3  # samples a pixel, either way
-FILLED = 0.9  # of the picture, by the robot
 LIGHT = np.array([0.4, -0.5, 0.77])
 ROD = "#777777"
 
@@ -81,7 +80,8 @@ def still(model: Model, q: Array, width: int, height: int) -> Pixels:
     bright = 0.62 + 0.2 * normals @ LIGHT + 0.18 * np.abs(normals @ eye)
     seen = corners @ axes.T
     low, high = seen.reshape(-1, 3).min(axis=0), seen.reshape(-1, 3).max(axis=0)
-    scale = FILLED * FINE * min(width / (high[0] - low[0]), height / (high[1] - low[1]))
+    # of the picture, by the robot
+    scale = 0.9 * FINE * min(width / (high[0] - low[0]), height / (high[1] - low[1]))
     x = (seen[..., 0] - (low[0] + high[0]) / 2) * scale + FINE * width / 2
     y = FINE * height / 2 - (seen[..., 1] - (low[1] + high[1]) / 2) * scale
     picture = np.zeros((FINE * height, FINE * width, 4))

@@ -40,12 +40,8 @@ if TYPE_CHECKING:
     from viser import ClientHandle
 
 FREE_ANGLE, FREE_LENGTH = math.pi, 0.5  # sliders of joints without limits reach so far
-SLIDER_STEPS = 400  # of a slider
 DARK = (70, 70, 70)
 FIELD = 0.7  # of view [rad]
-PANEL = 260  # pixels
-FINE = 32  # half as many points as a circle has
-THINNER = 0.35  # of its width: what is thinner is looked at from its side
 
 
 @dataclass(frozen=True)
@@ -202,7 +198,7 @@ class Viewer:
                 return None
             corners, faces = np.asarray(mesh.vertices), np.asarray(mesh.faces)
         else:
-            points = shape_points(shape, FINE)
+            points = shape_points(shape, 32)  # half as many points as a circle has
             if points is None:
                 return None
             corners, faces = hull(points)
@@ -222,7 +218,7 @@ class Viewer:
         gui = self.server.gui
         gui.set_panel_label(self.model.name)
         gui.main_panel.dock_right()
-        gui.main_panel.set_width(PANEL)
+        gui.main_panel.set_width(260)  # pixels
         self._status = gui.add_markdown("")
         gui.add_button("Neutral").on_click(lambda _: self._jump(self.model.neutral()))
         gui.add_button("Random").on_click(lambda _: self._jump(self.model.random_configuration()))
@@ -264,7 +260,7 @@ class Viewer:
             freedom.name,
             min=freedom.lower,
             max=freedom.upper,
-            step=(freedom.upper - freedom.lower) / SLIDER_STEPS,
+            step=(freedom.upper - freedom.lower) / 400,  # of a slider
             initial_value=self._value(freedom),
         )
         self.sliders[freedom.name] = slider
@@ -390,7 +386,8 @@ def _view_direction(points: Array) -> Array:
     """Where to look from: across what is flat, from above and aside; else from a corner."""
     _, spread, axes = np.linalg.svd(points, full_matrices=False)
     corner = np.array([1.3, -1.5, 0.9])
-    if len(spread) == 3 and spread[2] < THINNER * spread[1]:
+    # of its width: what is thinner is looked at from its side
+    if len(spread) == 3 and spread[2] < 0.35 * spread[1]:
         normal = axes[2] if axes[2] @ corner > 0.0 else -axes[2]
         corner = normal + 0.25 * np.array([0.0, 0.0, 1.0]) + 0.2 * np.cross([0.0, 0.0, 1.0], normal)
     away: Array = corner / np.linalg.norm(corner)

@@ -252,7 +252,6 @@ def _check_terms(
 
 _EXCESS = 4 / 3  # inertias of published robots break the triangle inequality by up to a quarter
 _MOST_SQUARED = 1e50
-_POINT = 1e-12  # m² (moment/mass): within a micrometre, so the moments are rounding errors
 
 
 def check_plausible(description: Description, *, strict: bool = False) -> None:
@@ -327,7 +326,8 @@ def _moment_issue(inertial: Inertial) -> Issue | None:
         return None
     a, b, c = np.linalg.eigvalsh(symmetric(*inertial.inertia)).tolist()
     shown = f"the principal moments of inertia, {a:.3g}, {b:.3g} and {c:.3g} kg m²,"
-    nothing = max(WRITTEN * max(abs(a), c), _POINT * inertial.mass)
+    # m² (moment/mass): within a micrometre, so the moments are rounding errors
+    nothing = max(WRITTEN * max(abs(a), c), 1e-12 * inertial.mass)
     if a < -nothing:
         message = f"{shown} are not all positive, as those of a body are"
         return Issue(message, inertial.source, "negative")

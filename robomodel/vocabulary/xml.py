@@ -263,7 +263,6 @@ MAX_BYTES = 64 * 2**20
 """Limit of a file's size [bytes]; the largest known robot files have a few MB."""
 
 _Value = TypeVar("_Value", float, Vec3)
-_EXACT_LINES = 65_534  # libxml2 stores lines in 16 bits and estimates larger ones
 _SPELLED_LIMIT = 60  # characters of a value that messages quote
 
 _BOMS = (
@@ -368,7 +367,8 @@ def parse(
     if doctype:
         _refuse_undefined_entities(parser, file)
     _drop_default_namespace(root)
-    lines = _exact_lines(root, data) if data.count(b"\n") >= _EXACT_LINES else None
+    # libxml2 stores lines in 16 bits and estimates larger ones
+    lines = _exact_lines(root, data) if data.count(b"\n") >= 65_534 else None
     issues = [] if issues is None else issues
     issues += mended
     return Document(root, file, strict, lines, issues)

@@ -49,7 +49,6 @@ DEAD = 1e-3  # of the greatest torque or speed: less is a dead point's
 BENT = 0.01  # of the usual size: how far curves may be from straight lines between points
 ROUNDS, MOST_ADDED = 4, 200  # of adding points, and the most points that a round adds
 INFINITE = 1e6  # rates of a joint that is at a dead point
-BISECTIONS = 40  # of a step of a path, to where motors rest
 RANKLESS = 1e-6  # of the greatest least singular value of more motors than joints: they rest
 STEEPEST = 30.0  # times the usual size: beyond it, near dead points, no points are added
 
@@ -552,7 +551,7 @@ def _singular_places(
     if len(rows) == count:
         for n in np.flatnonzero(values[1:] * values[:-1] < 0.0).tolist():
             low, high = float(n), n + 1.0
-            for _ in range(BISECTIONS):
+            for _ in range(40):  # of a step of a path, to where motors rest
                 middle = 0.5 * (low + high)
                 same = value(basis(path.at(middle), bases[n])) * values[n] > 0.0
                 low, high = (middle, high) if same else (low, middle)

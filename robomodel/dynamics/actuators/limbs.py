@@ -25,7 +25,6 @@ from robomodel.scalars import stack, unstack
 from robomodel.tolerances import MOVES, SINGULAR, TINY
 
 DEAD = 1e-6  # singular value of motions of length 1 below which joints are at a dead point
-CHANGE = 1e-6  # of the greatest singular value of K: below it is a change point
 
 
 def motions(model: Model, cluster: Cluster, spanning: Array) -> Array:
@@ -47,7 +46,8 @@ def motions(model: Model, cluster: Cluster, spanning: Array) -> Array:
     if np.all(regular):
         null = null @ np.linalg.inv(triangle)
     result: Array = null * motion.unit[:, None]
-    lost = singular[:, motion.rank - 1] <= CHANGE * singular[:, 0]
+    # of the greatest singular value of K: below it is a change point
+    lost = singular[:, motion.rank - 1] <= 1e-6 * singular[:, 0]
     result[lost] = np.nan
     return result
 

@@ -38,7 +38,6 @@ Losses: TypeAlias = Literal["forward", "back"]
 """The way of power through lossy gears: motors drive joints, or joints motors."""
 
 UNLIMITED = 1e100  # a larger force is no limit
-RANK_SAMPLES = 3  # configurations at which ranks are counted
 
 
 def actuator_map(model: Model, q: Vector) -> list[list[Scalar]]:
@@ -521,7 +520,8 @@ def _basis(model: Model, rows: Sequence[int], columns: Sequence[int]) -> list[in
 def _sampled(model: Model) -> list[Array]:
     """B at a few random configurations."""
     rng = np.random.default_rng(0)
-    states = [model.random_configuration(rng).tolist() for _ in range(RANK_SAMPLES)]
+    # configurations at which ranks are counted
+    states = [model.random_configuration(rng).tolist() for _ in range(3)]
     return [np.array(actuator_map(model, q)) for q in states]
 
 

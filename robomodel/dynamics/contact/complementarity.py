@@ -43,7 +43,6 @@ LANES = (1, 2, 4, 6, 8, 12, 16)  # compiled numbers of contacts, and of other ro
 # of 692 problems of PAL's Kangaroo on two feet of two points, which 4 sweeps and 2 Newton steps
 # have not solved to 1e-11, these solve 674, 687 and 690
 COMPILED = (8, 24, 96)  # sweeps, each time followed by Newton steps, all compiled
-MORE = 16  # these steps
 SMALL = 16  # rows up to which they are compiled
 QUICK = (8, 24)  # sweeps, each followed by Newton's method
 LONG = (400,)  # sweeps if all else failed: they take as long as an interior point
@@ -52,8 +51,6 @@ ROUNDS = 40  # solutions with fixed bounds of meshes; 13 are enough for 95 of 10
 BEYOND = 1e6  # times the impulse that stops a row alone: bound of a mesh that nothing turns
 ENOUGH = 1e-11  # residual with which the interior-point method is not started
 SLOPES = (1.0, 0.25)  # shares of the shift's slope with which the interior-point method starts
-FIRST = 1e-6  # μ below which Newton's method is tried from interior points
-POLISH = 5  # its steps from there
 REGULAR = (1e-8, 1e-11)  # of a block's trace, on the diagonal in Newton's method
 
 
@@ -286,7 +283,9 @@ class Padded:
         """The best x of some Newton steps, and its residual: inf if none is a number."""
         state = np.zeros((*x.shape[:-1], self.wide.size + 1))
         state[..., self.at] = x
-        after = _program(self.wide, "newton")(state, np.zeros((MORE, 1)), self.numbers)
+        after = _program(self.wide, "newton")(
+            state, np.zeros((16, 1)), self.numbers
+        )  # Newton steps
         residuals = np.nan_to_num(after[..., -1], nan=np.inf)
         best = np.argmin(residuals, axis=-1)[..., None]
         x = np.take_along_axis(after, best[..., None], axis=-2)[..., 0, self.at]
@@ -376,7 +375,7 @@ def _by_fixed_bounds(problem: ArrayProblem, x: Array, tolerance: float) -> Itera
 def _from_inside(problem: ArrayProblem, goal: float, slope: float) -> Iterator[Array]:
     """Iterates of the interior-point method, and of Newton's method started from some of them."""
     scaled, rows, units = _in_cones(problem)
-    target = FIRST
+    target = 1e-6  # μ below which Newton's method is tried from interior points
     for inside, mu in interior_points(scaled, slope):
         x = np.zeros(problem.rows.size)
         x[rows] = inside
@@ -384,7 +383,7 @@ def _from_inside(problem: ArrayProblem, goal: float, slope: float) -> Iterator[A
         if mu < target:
             target = 0.01 * mu
             for regular in REGULAR:
-                yield _newton(problem, x, goal, regular, POLISH)
+                yield _newton(problem, x, goal, regular, 5)  # steps from there
 
 
 def _iterated(

@@ -35,7 +35,6 @@ from robomodel.tolerances import SINGULAR
 
 AT_REST = 1e-7  # m/s: slower points touch (along the normal) and stick (across it)
 SWEEPS, NEWTON = 8, 4
-LARGE_SQUARE = 1e200
 COLLISION = 1e300  # as the residual: a point approaches what it touches
 
 
@@ -89,7 +88,7 @@ class Kinds(Sweeps):
 
 def _certified(x: Vector, residual: Scalar) -> Scalar:
     """The residual of x; 1 where x is not-a-number, which comparisons miss."""
-    return select(dot(x, x) - LARGE_SQUARE, residual, 1.0)
+    return select(dot(x, x) - 1e200, residual, 1.0)  # a large square
 
 
 def _back(bases: Sequence[Matrix], x: Vector) -> list[Scalar]:

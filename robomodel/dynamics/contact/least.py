@@ -26,7 +26,6 @@ from robomodel.scalars import (
     subtracted,
 )
 
-REFINEMENTS = 4
 REGULARISED = 1e-14  # of the squared trace of G, on the diagonal of P G² P
 
 
@@ -91,7 +90,7 @@ def least_traced(
     factors, columns = Factorization(square), list(zip(*b, strict=True))
     x: list[Scalar] = [0.0] * n
     change: Scalar = 0.0
-    for _ in range(REFINEMENTS):
+    for _ in range(4):  # refinements
         left = subtracted(right, [dot(row, x) for row in b])
         weights = factors.solve(left)
         step = [dot(column, weights) for column in columns]

@@ -43,7 +43,6 @@ ENUMERATED = 10  # most sliding contacts of which all 2^n sets are tried
 UNSOLVED = 1e-6  # residual above which a problem counts as not solved
 P = ParamSpec("P")
 UP = (0.0, 0.0, 1.0)
-DOUBTFUL = 1e-11  # relative error above which impulses are computed by eigenvalues
 FEW_POINTS = 4  # most points whose forces are compiled: the program grows with their cube
 COLLIDES = "points run into what they touch: an impact comes first (rm.impulse)"
 # Impulses of points that cannot stick and rebound at once exceed those without rebounds by the
@@ -151,7 +150,7 @@ def bilateral(
         return _bilateral(inverse, rates, normal, bounce, sticking, tolerance)
     solution = _run(sharer(k, sticking), arrays)
     impulse, doubt = solution[..., : 3 * k], solution[..., 3 * k]
-    left = ~(doubt <= DOUBTFUL)
+    left = ~(doubt <= 1e-11)  # relative error above which impulses are computed by eigenvalues
     if left.any():
         impulse[left] = _bilateral(inverse, rates, normal, bounce, sticking, tolerance)[left]
     return impulse

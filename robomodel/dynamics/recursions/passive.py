@@ -39,8 +39,6 @@ from robomodel.scalars import (
 )
 from robomodel.spatial import ZERO, Vec, Wrench, cross, inner, minus, plus, scale
 
-SERIES = 17  # powers below it are in the arctangent's series: 1e-18 for |x| <= tan(π/32)
-
 
 @dataclass(frozen=True, slots=True)
 class Element:
@@ -329,6 +327,7 @@ def _arctangent_ratio(square: Scalar) -> Scalar:
         scale_ = scale_ * (2.0 * inverse)
         square = square * (inverse * inverse)
     total: Scalar = 0.0
-    for n in reversed(range(1, SERIES, 2)):
+    # powers below it are in the arctangent's series: 1e-18 for |x| <= tan(π/32)
+    for n in reversed(range(1, 17, 2)):
         total = (-1.0) ** (n // 2) / n + square * total
     return scale_ * total

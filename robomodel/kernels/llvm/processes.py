@@ -21,8 +21,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Any
 
-MAX_HELPERS = 8  # processes besides this one
-INTERVAL = 0.02  # seconds between checks for results of the other processes
 PATIENCE = 2.0  # seconds to wait for them without a result; a module takes a fifth of one
 
 
@@ -174,7 +172,7 @@ def compiled(
         last = time.monotonic(), len(codes)
         while any(x.is_alive() for x in helpers) and time.monotonic() < last[0] + PATIENCE:
             for helper in helpers:
-                helper.join(INTERVAL)
+                helper.join(0.02)  # seconds between checks for results of the other processes
             if len(codes) > last[1]:
                 last = time.monotonic(), len(codes)
                 report()
@@ -195,7 +193,7 @@ def _helpers(modules: int) -> int:
         return 0
     usable = getattr(os, "sched_getaffinity", None)
     processors = len(usable(0)) if usable else os.cpu_count() or 1
-    return max(0, min(processors - 1, modules - 1, MAX_HELPERS))
+    return max(0, min(processors - 1, modules - 1, 8))  # processes besides this one
 
 
 if __name__ == "__main__":

@@ -29,7 +29,6 @@ from robomodel.tolerances import OPEN, WITHIN
 if TYPE_CHECKING:
     from robomodel.model.model import Model
 
-WORSE = 3.0  # times a gap that was warned of: from there on it is warned of again
 REMEDY = "model.close(q) or model.configuration(...) gives one"
 
 
@@ -171,7 +170,8 @@ def warn_of_contradictions(model: Model, clusters: Iterable[Cluster], q: Array) 
         gaps[..., list(cluster.closing_rows)] = 0.0
         gaps[~np.isfinite(gaps)] = 0.0
         worst = float(np.max(gaps, initial=0.0))
-        if worst > max(OPEN, WORSE * model._derived.get(key, 0.0)):
+        # times a gap that was warned of: from there on it is warned of again
+        if worst > max(OPEN, 3.0 * model._derived.get(key, 0.0)):
             model._derived[key] = worst
             message = (
                 f"loops {few(geometry.names)} stay open by {worst:.2g} (m, or sine of an angle) "

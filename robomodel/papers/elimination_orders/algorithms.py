@@ -21,7 +21,6 @@ from robomodel.papers.elimination_orders.graphs import Dag, Game
 from robomodel.tolerances import SINGULAR
 
 Kind = Literal["minus one", "one", "block", "rows"]
-WORST = 1e7  # largest condition number of an equilibrated block that is a pivot
 INDENT = "    "
 HEAD = (
     "import numpy as np",
@@ -207,7 +206,8 @@ def _sound(block: Array, rounding: float) -> bool:
         if not np.all(size > 0.0):
             return False
         scaled = scaled / size
-    return bool(np.linalg.cond(scaled) < WORST)
+    # largest condition number of an equilibrated block that is a pivot
+    return bool(np.linalg.cond(scaled) < 1e7)
 
 
 def _together(rows: _Equations, x: str, joined: Sequence[str], place: Mapping[str, int]) -> Pivot:

@@ -29,8 +29,6 @@ from robomodel.papers.elimination_orders.orders import (
     named_order,
 )
 
-SHORT_MOVE = 6  # largest distance of every other move
-
 
 @dataclass(frozen=True, slots=True)
 class SearchedOrder:
@@ -89,7 +87,7 @@ def search(
 
     annealing = anneal(
         start, cost, (0.01 * (1.0 - n / tries) ** 2 for n in range(tries)), random.Random(seed),
-        lambda step: SHORT_MOVE * ((len(named) + step) % 2),
+        lambda step: 6 * ((len(named) + step) % 2),  # largest distance of every other move
     )  # fmt: skip
     for step, (order, least) in enumerate(annealing):
         counted = len(named) + step

@@ -19,7 +19,6 @@ from robomodel.vocabulary.frames import WORLD
 from robomodel.vocabulary.xml import Element, spelled
 
 _KINDS = ("link", "frame", "model", "joint")  # in the order in which names are looked up
-_MOST_STEPS = 32  # a shorter chain of relative poses is composed exactly, not through the world
 
 
 @dataclass(eq=False, slots=True)
@@ -137,7 +136,8 @@ class SdfFrames:
         steps = 0
         while a is not b:
             steps += 1
-            if steps > _MOST_STEPS:
+            # a shorter chain of relative poses is composed exactly, not through the world
+            if steps > 32:
                 up, down = self.in_world(outer), self.in_world(inner)
                 break
             if depth_a >= depth_b:

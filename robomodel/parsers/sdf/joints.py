@@ -43,8 +43,6 @@ from robomodel.vocabulary.schema import (
 )
 from robomodel.vocabulary.xml import CUSTOM, Element, shown, spelled, words
 
-_UNBOUNDED = 1e16  # written for infinity before SDF 1.10
-
 
 @dataclass(frozen=True, slots=True)
 class AxisMimic:
@@ -84,7 +82,8 @@ def read_axis(document: SdfDocument, element: Element, *, bounded: bool = True) 
     limits, initial, mimic = Limits(), None, None
     if (limit := parts.get("limit")) is not None:
         values = read_contents(document, limit, _AXIS_LIMIT)
-        limits = limits_of(document, limit, values, most=_UNBOUNDED, bounded=bounded)
+        # written for infinity before SDF 1.10
+        limits = limits_of(document, limit, values, most=1e16, bounded=bounded)
     dynamics = read_contents(document, parts.get("dynamics"), DYNAMICS)
     if not dynamics.get("stiffness"):
         dynamics["reference"] = 0.0
@@ -476,7 +475,6 @@ def _mark(document: SdfDocument, element: Element, word: str) -> bool | None:
 
 
 _ALONG = 1e-5  # accepted sine between the axes of a gearbox and its joint (files round to 1.5708)
-_NEARLY_ALONG = 2e-3  # accepted with a warning (1.57, 3.14)
 _MOST_GEARED = 100  # limit of joints between the links of a gearbox
 
 
@@ -593,4 +591,5 @@ class Gearboxes:
 def _alignment(one: Vec3, other: Vec3) -> tuple[float, float]:
     """1 if directions nearly agree, -1 if they are nearly opposite, else 0; and their sine."""
     apart = sine(one, other)
-    return (math.copysign(1.0, cosine(one, other)) if apart <= _NEARLY_ALONG else 0.0), apart
+    # accepted with a warning (1.57, 3.14)
+    return (math.copysign(1.0, cosine(one, other)) if apart <= 2e-3 else 0.0), apart

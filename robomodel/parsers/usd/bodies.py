@@ -42,8 +42,6 @@ from robomodel.vocabulary.schema import Fields
 DENSITY = 1000.0
 """Default density of colliders [kg/m³]."""
 _TENSOR = "newton:inertia"
-_APART = 1e-4  # of the largest moment: single precision and unit quaternions leave 1e-6
-_SHEAR = 1e-3  # cosine between axes from which on a transform counts as sheared
 _UPRIGHT: dict[str, Rows3] = {  # rotations from z to an axis
     "X": ((0.0, 0.0, 1.0), (0.0, 1.0, 0.0), (-1.0, 0.0, 0.0)),
     "Y": ((1.0, 0.0, 0.0), (0.0, 0.0, 1.0), (0.0, -1.0, 0.0)),
@@ -96,7 +94,7 @@ class Placements:
         (a, b, c), (d, e, f), (g, h, i) = axes
         if (
             max(abs(a * d + b * e + c * f), abs(a * g + b * h + c * i), abs(d * g + e * h + f * i))
-            > _SHEAR
+            > 1e-3  # cosine between axes from which on a transform counts as sheared
         ):
             self.reader.warn(prim, "its transform is sheared, which is left out", "shear")
         sign = 1.0 if a * (e * i - f * h) - b * (d * i - f * g) + c * (d * h - e * g) > 0 else -1.0
@@ -318,7 +316,8 @@ class Masses:
         apart = max(
             abs(x - y) for x, y in zip(masses.inertial_of(there).inertia, tensor, strict=True)
         )
-        if apart > _APART * max(a, b, c):
+        # of the largest moment: single precision and unit quaternions leave 1e-6
+        if apart > 1e-4 * max(a, b, c):
             reader.warn(
                 prim,
                 f"{_TENSOR} and physics:diagonalInertia about physics:principalAxes are "

@@ -25,7 +25,6 @@ from robomodel.reach.ranges import column_of, part_of, path_along
 from robomodel.reports.actuation.transmission import Drive, Linkage, Rod, Transmission, extreme
 from robomodel.tolerances import MOVES
 
-BISECTIONS = 40  # of a step of a path, to the dead point
 BEYOND = 3.0  # rad or sizes: how far beyond its limits a dead point is looked for
 
 
@@ -166,7 +165,7 @@ def _dead_points(
         step = path.step(n)
         low, high = 0.0, 1.5 * step.length
         first = float(path.tangents[n, column])
-        for _ in range(BISECTIONS):
+        for _ in range(40):  # of a step of a path, to the dead point
             middle = 0.5 * (low + high)
             same = float(step.at(middle)[1][column]) * first > 0.0
             low, high = (middle, high) if same else (low, middle)

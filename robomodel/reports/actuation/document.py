@@ -44,15 +44,10 @@ if TYPE_CHECKING:
 
 CUT_OFF = 30.0  # times the median: larger values near dead points are cut off in curves
 LOW = math.radians(40.0)  # transmission angle below which the bars mostly load their hinges
-LOW_LEVER = 15.0  # ° between a cylinder and the line to its pin: its lever is a quarter of that
-DIVERGES = 1e4  # times the median: larger values go to infinity at dead points
-AWRY = 10.0  # condition of a limb's map from which on it is named
 DEAD_POINTS = {
     "motors rest": "its motors rest there, and can neither hold nor move it",
     "it rests": "it turns back there, while its motors move on",
 }
-BEYOND = 1e-3  # relative: torques that differ by less are one
-LOOK_ALIKE = 0.01  # of the greatest number: curves that differ by less look the same
 SIDES = ("lower", "upper")
 Designs: TypeAlias = "Sequence[tuple[str, Actuation]]"  # with names; that of a single one is empty
 
@@ -153,7 +148,8 @@ def _alike(one: Sequence[Plot], other: Sequence[Plot]) -> bool:
 def _near(one: Array, other: Array) -> bool:
     if one.shape != other.shape or not np.any(np.isfinite(one)):
         return False
-    size = LOOK_ALIKE * float(np.nanmax(np.abs(one)))
+    # of the greatest number: curves that differ by less look the same
+    size = 0.01 * float(np.nanmax(np.abs(one)))
     return any(
         np.allclose(one, each, rtol=0.0, atol=size, equal_nan=True)
         for each in (other, -other, -other[::-1])
@@ -259,7 +255,8 @@ def _beyond(joint: JointEnvelope, unit: str) -> str:
     """The torque that it gets whatever others take, where that is another one."""
     one, other = joint.torque[joint.line], joint.torque_any[joint.line]
     both = np.isfinite(one) & np.isfinite(other)
-    if joint.passive or not np.any(other[both] > one[both] * (1.0 + BEYOND)):
+    # relative: torques that differ by less are one
+    if joint.passive or not np.any(other[both] > one[both] * (1.0 + 1e-3)):
         return ""
     return _spread(other, unit, always=True)
 
@@ -299,7 +296,8 @@ def _spread(values: Array, unit: str, *, always: bool = False) -> str:
     if ends is None:
         return ""
     low, high = ends
-    if low > 0.0 and high > DIVERGES * float(np.nanmedian(values)):
+    # times the median: larger values go to infinity at dead points
+    if low > 0.0 and high > 1e4 * float(np.nanmedian(values)):
         return f"{low:.4g} {unit} and up"
     if high - low <= SAME * max(abs(low), abs(high)):
         return f"{low:.4g} {unit}" if always else ""
@@ -346,7 +344,7 @@ def _limb_notes(study: Actuation) -> Iterator[str]:
             yield f"the corner {at} {what}"
         if len(each.motors) < len(each.joints):
             yield f"{names} have {count(len(each.motors), 'motor')}: some of them are passive"
-        elif each.worst >= AWRY:
+        elif each.worst >= 10.0:  # condition of a limb's map from which on it is named
             at = ", ".join(f"{n} {x:.4g}" for n, x in zip(each.joints, each.worst_at, strict=True))
             yield (
                 f"{names} ask nearly the same of their motors at {at}: condition "
@@ -477,7 +475,8 @@ def _near_dead(study: Actuation) -> Iterator[str]:
         length = units_of(each.slides).position
         if each.margin == 0.0:
             yield f"{each.name}: its dead point is within the range of {each.joint}"
-        elif math.degrees(each.transmission.least.angle) < LOW_LEVER:
+        # ° between a cylinder and the line to its pin: its lever is a quarter of that
+        elif math.degrees(each.transmission.least.angle) < 15.0:
             yield (
                 f"{each.name}: the range of {each.joint} ends {each.margin:.3g} {length} before "
                 "its dead point"

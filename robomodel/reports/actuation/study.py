@@ -54,8 +54,6 @@ from robomodel.reports.document import Document, HasDocument
 from robomodel.tolerances import MOVES, NOTHING, PARALLEL, SAME, WRITTEN
 
 SHARES = (0.1, 0.9)  # of a joint's range, at which its polygon is drawn
-PAIRS = 3  # most pairs of the coordinates that motors share with a polygon
-SPEEDS = 41  # points from rest to the greatest speed of a joint
 
 
 @dataclass(frozen=True, slots=True)
@@ -366,7 +364,8 @@ def _speed_torque(model: Model, joint: JointEnvelope) -> Iterator[SpeedTorque]:
     at = [n for n in at if np.isfinite(joint.torque[n]) and np.isfinite(joint.speed[n])]
     if not joint.actuators or not at:
         return
-    speeds = np.linspace(0.0, joint.speed[at], SPEEDS).T
+    # points from rest to the greatest speed of a joint
+    speeds = np.linspace(0.0, joint.speed[at], 41).T
     torques = torque_at_speeds(model, joint, at, speeds)
     yield SpeedTorque(joint.joint, joint.positions[at], speeds, torques, joint.slides)
 
@@ -392,7 +391,8 @@ def _polygons(model: Model, envelopes: Sequence[JointEnvelope]) -> list[Polygon]
     for group, columns in actuator_maps.blocks(shared):
         if len(group) < 2 or any(i not in by_row for i in group):
             continue
-        for i, j in list(itertools.combinations(group, 2))[:PAIRS]:
+        # most pairs of the coordinates that motors share with a polygon
+        for i, j in list(itertools.combinations(group, 2))[:3]:
             polygons.append(_polygon(model, (i, j), (by_row[i], by_row[j]), columns))
     return polygons
 
@@ -664,7 +664,6 @@ def grashof(lengths: tuple[float, ...], frame: int) -> tuple[str, float]:
 # ---- the workspace of a foot ---------------------------------------------------------------------
 
 
-GRID = 25  # configurations along each of two coordinates
 TURN = 3.0  # radians or metres either way, of coordinates without limits
 
 
@@ -800,7 +799,7 @@ def _positions(joint: JointEnvelope) -> Array:
     start = float(joint.positions[0])
     first = low if np.isfinite(low) else (high if np.isfinite(high) else start) - TURN
     last = high if np.isfinite(high) else (low if np.isfinite(low) else start) + TURN
-    return np.linspace(first, last, GRID)
+    return np.linspace(first, last, 25)  # configurations along each of two coordinates
 
 
 def _zeros(points: Array, values: Array) -> Array:

@@ -45,10 +45,8 @@ from robomodel.tolerances import PARALLEL, SAME
 TURNS = {"revolute": 1, "continuous": 1, "universal": 2, "spherical": 3}  # freedoms of loops
 SPATIAL = 5  # freedoms of rotation at both ends of a rod that has no moment at either
 RESTS = 1e-9  # of the size: a slower point rests
-REGULAR = 1e-9  # a singular value of rates of inputs below which they depend on each other
 SEEN = 9  # points of a path at which resting bodies are determined
 EXACT = 1e-8  # steps of a path: accuracy of extremes
-LOADED = 1e-6  # of an input's force: a rod that carries less transmits nothing
 FOLDED = 1e-4  # steps of a path: distance of the points from which a fold of an angle is located
 
 
@@ -363,7 +361,8 @@ class Linkage:
         g = np.nan_to_num(g, posinf=0.0, neginf=0.0)
         chosen: list[int] = []
         for column in columns:
-            if np.linalg.matrix_rank(g[[*chosen, column]], tol=REGULAR) > len(chosen):
+            # a singular value of rates of inputs below which they depend on each other
+            if np.linalg.matrix_rank(g[[*chosen, column]], tol=1e-9) > len(chosen):
                 chosen.append(column)
         return chosen[1:] if chosen[:1] == columns[:1] else chosen
 
@@ -453,7 +452,8 @@ def _transmits(drive: Drive, name: str, path: Path) -> bool:
     size = drive.linkage.cluster.geometry.scale
     if np.max(np.linalg.norm(speeds[:, 1] - speeds[:, 0], axis=-1)) > RESTS * size:
         return True
-    return max(drive.linkage.load(drive.rod, name, q) for q in seen) > LOADED
+    # of an input's force: a rod that carries less transmits nothing
+    return max(drive.linkage.load(drive.rod, name, q) for q in seen) > 1e-6
 
 
 def _paths(linkage: Linkage, name: str) -> Iterator[Path]:
