@@ -249,6 +249,7 @@ def test_kernels_of_mechanisms_full_of_zeros() -> None:
     assert check(random_mechanism(rng, ["gear"], n_joints=1, special=True), rng, by_kernel)
 
 
+@pytest.mark.tables
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ALL)
 def test_more_mechanisms_full_of_zeros(kind: str) -> None:

@@ -629,6 +629,7 @@ def test_random_linkages(kind: str) -> None:
     check(loaded([kind], 0))
 
 
+@pytest.mark.tables
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["four_bar", "rod_four_bar", "six_bar", "planar_chain"])
 def test_more_random_linkages(kind: str) -> None:
