@@ -264,9 +264,9 @@ class Choice:
     def series(self, masses: Array) -> tuple[int, ...]:
         """The bodies in series from what carries the cluster to the heaviest, by few joints.
 
-        Of a leg these are its links, beside which rods and cranks hang. Empty if a closed loop's
-        joint is among them, or they have not the cluster's freedoms. ``masses`` (bodies,) are with
-        what hangs on each.
+        Of a leg these are its links, beside which rods and cranks hang. Empty if no link is the
+        heaviest, if a closed loop's joint is among them, or if they have not the cluster's
+        freedoms. ``masses`` (bodies,) are with what hangs on each.
         """
         model, bodies = self.model, self.cluster.bodies
         tree = {frozenset((b, self._inside(model.nodes[b].parent))): b for b in bodies}
@@ -283,7 +283,8 @@ class Choice:
                     if to not in ways:
                         ways[to] = (*ways[at], tree.get(edge))
                         queue.append(to)
-        way = ways.get(bodies[int(np.argmax(masses))], ())
+        heaviest = np.flatnonzero(EQUALLY_FAR * masses > np.max(masses)).tolist()
+        way = ways.get(bodies[heaviest[0]], ()) if len(heaviest) == 1 else ()
         found = tuple(sorted(body for body in way if body is not None))
         freedoms = sum(model.nodes[body].joint.nv for body in found)
         return found if len(found) == len(way) and freedoms == self.cluster.nv else ()
