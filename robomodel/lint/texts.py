@@ -14,11 +14,10 @@ from robomodel.errors import Source
 from robomodel.lint.discovery import RobotFile
 from robomodel.lint.edits import Edit, Element, Text
 from robomodel.reports.document import Finding, note
+from robomodel.reports.validation.bounds import BOUNDS
 from robomodel.vocabulary.schema import number, numbers
 
 MOST_BYTES = 64 * 2**20
-OFF_ONE = 1e-3  # relative: lengths of axes that rounding does not explain
-ASKEW = 5e-5  # rad: less, as of 1.5708, moves nothing by a tenth of a millimetre
 DIGITS = {2: 2, 4: 3}  # fewest decimals by which a part of π is told: 1.57, 0.785
 
 _NUMBER = re.compile(r"([-+]?)(\d*)\.(\d+)")
@@ -95,7 +94,7 @@ def _axis(text: Text, element: Element, attribute: str) -> Iterator[Fault]:
     axis = _numbers(written)
     if len(axis) != 3 or not math.isfinite(length := math.hypot(*axis)):
         return
-    if length > 0.0 and abs(length - 1.0) > OFF_ONE:
+    if length > 0.0 and abs(length - 1.0) > BOUNDS.axis_length:
         unit = numbers(x / length for x in axis)
         yield Fault(None, _edit(text, element, attribute, unit))
 
@@ -138,7 +137,7 @@ def right_angle(word: str) -> float | None:
         nearest = round(value * part / math.pi) * math.pi / part
         short = abs(nearest) - abs(value)  # rounded, or cut after these decimals
         written = abs(short) <= 0.5 * 10.0**-decimals or 0.0 < short < 10.0**-decimals
-        if nearest and decimals >= fewest and written and abs(short) > ASKEW:
+        if nearest and decimals >= fewest and written and abs(short) > BOUNDS.askew:
             return nearest
     return None
 

@@ -42,11 +42,9 @@ from robomodel.reports.document import (
     count,
     picked,
 )
+from robomodel.reports.validation.bounds import BOUNDS
 from robomodel.reports.validation.context import CheckContext
 
-SAME_LIMIT = 0.05  # relative: limits of data sheets are rounded, 23.5 beside 23.7 N m
-SAME_ARMATURE = 0.25  # relative
-OF_JOINTS = 0.8  # of a list's names: then it is a list of joints
 MOST_BYTES = 2**22
 DEFAULT = "<configuration>"
 
@@ -428,7 +426,7 @@ class _Comparison:
                 right = self.efforts[joint] if quantity == "effort" else limits.velocity
                 if not (math.isfinite(right) and right > 0.0):
                     continue
-                if abs(number - right) > SAME_LIMIT * right:
+                if abs(number - right) > BOUNDS.sheet_limit * right:
                     off.setdefault((line, group.name, number, right), []).append(joint)
             for (line, name, number, right), joints in off.items():
                 slides = self.of_file[joints[0]].type == "prismatic"
@@ -452,7 +450,7 @@ class _Comparison:
             return
         stall = group.saturation.number
         limits = [(x, n) for x, n, _, g in self.numbers("effort") if g is group and x in joints]
-        beyond = [joint for joint, limit in limits if limit > stall * (1.0 + SAME_LIMIT)]
+        beyond = [joint for joint, limit in limits if limit > stall * (1.0 + BOUNDS.sheet_limit)]
         if beyond:
             yield self._finding(
                 "warning", "config-effort", group.saturation.line, group.name,
@@ -467,7 +465,7 @@ class _Comparison:
             if joint not in bodies:
                 continue
             right = self.reflected.get(joint, 0.0)
-            if right > 0.0 and abs(number - right) > SAME_ARMATURE * right:
+            if right > 0.0 and abs(number - right) > BOUNDS.sheet_armature * right:
                 off.setdefault((line, group.name, number, right), []).append(joint)
         for (line, name, number, right), joints in off.items():
             yield self._finding(
@@ -590,7 +588,7 @@ class _Comparison:
         for each in lists_of_names(self.text):
             names = [by_link.get(name, name) for name in each.names]
             known = [name for name in names if name in movable]
-            if len(known) < 3 or len(known) < OF_JOINTS * len(names):
+            if len(known) < 3 or len(known) < BOUNDS.joint_names * len(names):
                 continue
             odd = [x for x, name in zip(each.names, names, strict=True)
                    if name not in movable and x != self.root]  # fmt: skip

@@ -19,12 +19,11 @@ from robomodel.mechanism.graph import WORLD
 from robomodel.model import Model
 from robomodel.model.elements import Cluster, Node
 from robomodel.reach.limb import select_in
+from robomodel.reports.validation.bounds import BOUNDS
 from robomodel.reports.validation.linkage import LinkageStudy, study
 from robomodel.scalars import Scalar, value_of
 from robomodel.tolerances import SAME
 
-BALANCED = 1e-3  # m: a centre of mass nearer to the axis counts as on it
-LEVER = 2.0  # largest ratio of a lever to the joint that it mimics
 POSES = 8  # besides neutral
 
 
@@ -312,7 +311,7 @@ class CheckContext:
                 if body in carriers or not _balanced(node):
                     continue
                 follows = model.description.simulated or self.is_mimic(model.joints[body].name)
-                if follows and max(map(abs, ratios.values()), default=0.0) <= LEVER:
+                if follows and max(map(abs, ratios.values()), default=0.0) <= BOUNDS.mimic_lever:
                     continue
                 k = next(i for i, x in enumerate(node.joint.subspace[0].angular) if x)
                 inertia = value_of(node.inertia.inertia[k][k])
@@ -372,4 +371,4 @@ def _balanced(node: Node) -> bool:
     if node.joint.nv != 1 or len(turning) != 1:
         return False
     off = [value_of(h) for k, h in enumerate(node.inertia.h) if k != turning[0]]
-    return math.hypot(*off) <= BALANCED * value_of(node.inertia.mass)
+    return math.hypot(*off) <= BOUNDS.balanced_centre * value_of(node.inertia.mass)

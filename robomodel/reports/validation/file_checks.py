@@ -14,13 +14,8 @@ from robomodel.description.shapes import in_stage, mesh_path
 from robomodel.dynamics import crba
 from robomodel.errors import DescriptionError
 from robomodel.reports.document import Finding, note, warning
+from robomodel.reports.validation.bounds import BOUNDS
 from robomodel.reports.validation.context import CheckContext
-
-OVERSHOOT = 1.0  # velocity gain times step over inertia: more reverses the velocity in a step
-HELD = (
-    4.0  # position gain times step squared over inertia: more diverges, whatever the step's start
-)
-SHAPED = 0.8  # share of the links with visual shapes that have collision shapes, too
 
 
 def check_meshes(context: CheckContext) -> Iterator[Finding]:
@@ -104,7 +99,7 @@ def check_gains(context: CheckContext) -> Iterator[Finding]:
         damping = place.damping + (kv if stepping.implicit else 0.0)
         held = kp * step * step / (least + 0.5 * damping * step)
         unit = place.units.inertia
-        if overshoot > OVERSHOOT:
+        if overshoot > BOUNDS.velocity_gain:
             yield (note if stepping.implicit else warning)(
                 "gain",
                 transmission.source,
@@ -120,13 +115,13 @@ def check_gains(context: CheckContext) -> Iterator[Finding]:
                 overshoot,
                 "ratio",
             )
-        if held > HELD:
+        if held > BOUNDS.position_gain:
             yield warning(
                 "gain",
                 transmission.source,
                 f"its position gain {kp:.4g} times the step {step:g} s squared is {held:.3g} "
-                f"times the inertia {least:.3g} {unit} that '{joint}' moves; above {HELD:g} times "
-                "motions grow without bound",
+                f"times the inertia {least:.3g} {unit} that '{joint}' moves; above "
+                f"{BOUNDS.position_gain:g} times motions grow without bound",
                 "lower the gain or the step, or give the joint its motor's armature",
                 held,
                 "ratio",
@@ -142,7 +137,7 @@ def check_collisions(context: CheckContext) -> Iterator[Finding]:
         and any(shape.role == "visual" for shape in link.shapes)
     ]
     bare = [link for link in moving if all(shape.role == "visual" for shape in link.shapes)]
-    if bare and len(moving) - len(bare) >= SHAPED * len(moving):
+    if bare and len(moving) - len(bare) >= BOUNDS.shaped_links * len(moving):
         for link in bare:
             yield note(
                 "collision",

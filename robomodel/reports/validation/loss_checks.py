@@ -10,9 +10,8 @@ from robomodel.dynamics import crba
 from robomodel.dynamics.actuators.meshes import MeshRows
 from robomodel.dynamics.kinematics.state import Configuration
 from robomodel.reports.document import Finding, note, warning
+from robomodel.reports.validation.bounds import BOUNDS
 from robomodel.reports.validation.context import CheckContext
-
-NEAR = 0.05  # above the bound of backdrive by which a drive is near it
 
 
 def check_losses(context: CheckContext) -> Iterator[Finding]:
@@ -41,7 +40,7 @@ def check_losses(context: CheckContext) -> Iterator[Finding]:
         if load <= 0.0:
             continue
         bound = 1.0 - 1.0 / load
-        if each.backdrive <= bound + NEAR:
+        if each.backdrive <= bound + BOUNDS.backdrive_margin:
             stops = each.backdrive <= bound
             how = "stops" if stops else "nearly stops"
             report = warning if stops else note

@@ -16,19 +16,10 @@ from robomodel.mobility.analysis import follower_curves
 from robomodel.model.elements import Cluster, Joint
 from robomodel.reach.curves import Curve, Singularity
 from robomodel.reports.document import Finding, note, warning
+from robomodel.reports.validation.bounds import BOUNDS
 from robomodel.reports.validation.context import CheckContext
 from robomodel.reports.validation.linkage import LinkageStudy
 from robomodel.tolerances import CLOSED, PARALLEL, SAME, SINGULAR, WRITTEN
-
-ROUNDED_GAP = 1e-3  # of a cluster's size: the largest gap that rounding of a file leaves
-FIVE_DIGITS = 2e-5  # of the robot's size: gap that five digits of lengths and angles leave
-NOT_CLOSED = 5e-3  # of the robot's size: loops farther open are not meant to be closed there
-BEYOND_LIMITS = 0.1  # rad or m: singularities no farther beyond the limits are findings
-ANY_DISTANCE = 1e3  # times as far as the independent joints: a sample near a dead point
-BETTER = 10.0  # times better conditioned: other independent coordinates are a finding
-LIMIT_ROUNDED = 0.01  # of a range: a file's limits count as its ends within this
-POOR = 10.0  # times the usual condition: a start that is nearly singular
-
 
 # ---- structure -----------------------------------------------------------------------------------
 
@@ -171,7 +162,8 @@ def check_closing(context: CheckContext) -> Iterator[Finding]:
     """True if loops close at the joint positions of the file, and over their ranges."""
     for cluster, linkage in _linkages(context):
         source = context.cluster_source(cluster)
-        if FIVE_DIGITS * context.size < linkage.start_gap < NOT_CLOSED * context.size and not any(
+        least, most = BOUNDS.five_digits * context.size, BOUNDS.not_closed * context.size
+        if least < linkage.start_gap < most and not any(
             context.loops[loop.name].tolerance
             for loop in context.model.loops
             if loop.cluster == cluster.name
@@ -187,7 +179,7 @@ def check_closing(context: CheckContext) -> Iterator[Finding]:
                 linkage.start_gap,
                 "m or sine of an angle",
             )
-        elif linkage.start_gap > ROUNDED_GAP * context.size:
+        elif linkage.start_gap > BOUNDS.rounded_gap * context.size:
             yield note(
                 "start",
                 source,
@@ -198,7 +190,7 @@ def check_closing(context: CheckContext) -> Iterator[Finding]:
                 linkage.start_gap,
                 "m or sine of an angle",
             )
-        elif linkage.start_condition > POOR * linkage.chosen.median:
+        elif linkage.start_condition > BOUNDS.start_condition * linkage.chosen.median:
             yield note(
                 "start",
                 source,
@@ -289,7 +281,7 @@ def check_singularities(context: CheckContext) -> Iterator[Finding]:
                 continue
             for event, sweep in sorted(events, key=lambda pair: beyond(*pair))[:1]:
                 past = beyond(event, sweep)
-                if limited and past < BEYOND_LIMITS:
+                if limited and past < BOUNDS.beyond_limits:
                     yield note(
                         "singularity",
                         context.joint_source(sweep.joint),
@@ -342,7 +334,7 @@ def _singular(
         best is not None
         and event.kind == "dead point"
         and linkage.mobility == 1
-        and best.worst * BETTER < linkage.chosen.worst
+        and best.worst * BOUNDS.better_conditioned < linkage.chosen.worst
     )
     return warning(
         "singularity",
@@ -375,7 +367,7 @@ def check_coordinates(context: CheckContext) -> Iterator[Finding]:
         if best is None or best.joints == chosen.joints:
             continue
         worse, usual = chosen.worst / best.worst, chosen.median / best.median
-        if (worse > BETTER and usual > 0.5) or usual > BETTER:
+        if (worse > BOUNDS.better_conditioned and usual > 0.5) or usual > BOUNDS.better_conditioned:
             yield warning(
                 "coordinates",
                 context.joint_source(chosen.joints[0]),
@@ -391,7 +383,7 @@ def check_coordinates(context: CheckContext) -> Iterator[Finding]:
 
 def _as_far(worst: float) -> str:
     """How far a cluster moves at most per unit of its independent joints, in words."""
-    if worst > ANY_DISTANCE:
+    if worst > BOUNDS.near_dead_point:
         return "while they are at rest, at a dead point"
     return f"up to {worst:.3g} times as far"
 
@@ -458,7 +450,8 @@ def _ends(curve: Polynomial, joint: Joint, at: float) -> tuple[float, float] | N
     if curve.degree() == 1:
         low, high = sorted((limit - curve.coef[0]) / curve.coef[1] for limit in limits)
         return low, high
-    slack = LIMIT_ROUNDED * (limits[1] - limits[0]) if math.isfinite(limits[1] - limits[0]) else 0.0
+    span = limits[1] - limits[0]
+    slack = BOUNDS.limit_rounded * span if math.isfinite(span) else 0.0
     limits = limits[0] - slack, limits[1] + slack
     ends = [-math.inf, math.inf]
     for limit in filter(math.isfinite, limits):

@@ -15,6 +15,7 @@ from robomodel.description.transmissions import SIMPLE, kind_of
 from robomodel.errors import Source
 from robomodel.reports.comparison.differences import MassProperties
 from robomodel.reports.document import Finding, count, note, warning
+from robomodel.reports.validation.bounds import BOUNDS
 from robomodel.reports.validation.context import CheckContext, GearedRotor
 from robomodel.reports.validation.solids import MESHES, Solids
 from robomodel.scalars import value_of
@@ -22,35 +23,8 @@ from robomodel.spatial import apply, plus
 from robomodel.tolerances import SAME, TINY, WRITTEN
 from robomodel.vocabulary.schema import rpy_triples
 
-FAR_APART = 20.0  # m: larger distances between joints are in another unit
-ENDLESS = 1e4  # m: larger limits of a slide stand for none
-TURNS = (4 * math.pi, 3600.0)  # rad: limits beyond two turns are odd; beyond the other, none
-BROKEN = 1440.0  # rad: four turns in degrees, for limits that are no whole numbers
-USUAL = 0.8  # share of the other hinges with limits below two turns that makes one beyond odd
-HEAVY = 2000.0  # kg, of one link
-STEEL = 7850.0  # kg/m³: no link is heavier than a cube of it as long as the robot's longest link
 DEGREES = (10, 15, 20, 30, 36, 40, 45, 50, 60, 70, 72, 75, 80, 90, 100, 105, 110, 120, 135, 144,
            150, 160, 165, 180, 270, 360)  # fmt: skip
-
-WARNED = 4 / 3  # larger excesses over the triangle inequality give a warning when read
-SLIGHT = 0.01  # an excess that is noted, but does no harm
-OUT = 0.5  # of a body's extent: a centre of mass farther outside is a finding
-MARKER = 0.1  # of the robot's longest link: smaller shapes may only mark a place
-WIDE = 3.0  # times the robot's longest link: limit of radii of gyration, and of centres of mass
-POINT_RADIUS = 1e-8  # m: smaller radii of gyration stand for none
-DENSEST = 22600.0  # kg/m³, osmium
-FELT = 0.1  # of the inertia that a body carries: a link's share that matters
-DUMMY = (1e-4, 1e-5)  # of the robot's mass, and of mass times size²: links without real mass
-
-FEWEST = 4  # links with shapes, or rotors, from which one can stand out
-LEAST = math.log(1.7)  # more than the ratio of radii of gyration of a thin shell and its solid
-CORE = math.log(4.0)  # the ratio for a heavy core in a solid, as of a motor in its cover
-NO_MATTER = math.log(0.1), math.log(2.3)  # ratios beyond which no matter in the shapes has any
-BEYOND = 5.0  # standard deviations
-SMALLEST = 0.03  # least standard deviation of the logarithms of these ratios
-SIGNS_DIFFER = 0.05  # of the trace of an inertia: least difference by the signs of its products
-EXPLAINED = 0.4  # of a difference: the most that its cause may leave
-TELLING = 3.0  # times the median link's difference from its shapes: a significant one by signs
 
 
 # ---- units ---------------------------------------------------------------------------------------
@@ -67,7 +41,7 @@ def check_units(context: CheckContext) -> Iterator[Finding]:
     ):
         for each in elements:
             length = math.hypot(*each.origin.xyz)
-            if length > FAR_APART:
+            if length > BOUNDS.joints_apart:
                 yield warning(
                     "millimetres",
                     each.source,
@@ -78,7 +52,9 @@ def check_units(context: CheckContext) -> Iterator[Finding]:
                 )
     for joint in description.joints:
         ends = [end for end in (joint.limits.lower, joint.limits.upper) if math.isfinite(end)]
-        if joint.type == "prismatic" and any(FAR_APART < abs(end) < ENDLESS for end in ends):
+        if joint.type == "prismatic" and any(
+            BOUNDS.joints_apart < abs(end) < BOUNDS.endless_slide for end in ends
+        ):
             yield warning(
                 "millimetres",
                 joint.source,
@@ -88,7 +64,7 @@ def check_units(context: CheckContext) -> Iterator[Finding]:
                 "m",
             )
     for inertial in inertials:
-        if inertial.mass > max(HEAVY, STEEL * context.size**3):
+        if inertial.mass > max(BOUNDS.heaviest_link, BOUNDS.steel * context.size**3):
             yield warning(
                 "grams",
                 inertial.source,
@@ -104,18 +80,20 @@ def _degrees(context: CheckContext) -> Iterator[Finding]:
     hinges = [joint for joint in context.model.description.joints
               if joint.type == "revolute" and joint.name not in rotors]  # fmt: skip
     limits = {each.name: max(abs(each.limits.lower), abs(each.limits.upper)) for each in hinges}
-    far = [each for each in hinges if TURNS[0] < limits[each.name] <= TURNS[1]]
+    far = [each for each in hinges if BOUNDS.turns[0] < limits[each.name] <= BOUNDS.turns[1]]
     endless = all(_is_round(each.limits) for each in far)
     for joint in context.model.description.joints:
         if joint.type in ("revolute", "screw", "continuous") and joint.name not in rotors:
             other = [limit for name, limit in limits.items() if name != joint.name]
-            usual = bool(other) and sum(x <= TURNS[0] for x in other) >= USUAL * len(other)
+            below = sum(x <= BOUNDS.turns[0] for x in other)
+            usual = bool(other) and below >= BOUNDS.hinges_below_turns * len(other)
             values = [("limit", joint.limits.lower), ("limit", joint.limits.upper)]
             values += [("initial position", joint.initial)] if joint.initial is not None else []
             values += [("mimic offset", joint.mimic.offset)] if joint.mimic else []
             for what, value in values:
-                most = TURNS[1] if value == float(f"{value:.0f}") else BROKEN * usual
-                if TURNS[0] < abs(value) <= most:
+                whole = value == float(f"{value:.0f}")
+                most = BOUNDS.turns[1] if whole else BOUNDS.turns_in_degrees * usual
+                if BOUNDS.turns[0] < abs(value) <= most:
                     none = what == "limit" and endless and _is_round(joint.limits)
                     yield (note if none else warning)(
                         "degrees",
@@ -188,7 +166,7 @@ def check_inertias(context: CheckContext) -> Iterator[Finding]:
         radius = math.sqrt(max(moments[2], 0.0) / inertial.mass)
         offset = math.hypot(*inertial.origin.xyz)
         extent = max(context.size, offset, _extent(_points(context, link)))
-        if radius > WIDE * extent and is_felt(context, body, moments[2]):
+        if radius > BOUNDS.gyration_size * extent and is_felt(context, body, moments[2]):
             yield warning(
                 "inertia-size",
                 inertial.source,
@@ -203,11 +181,11 @@ def check_inertias(context: CheckContext) -> Iterator[Finding]:
 
 def _triangle(inertial: Inertial, moments: Vec3) -> Iterator[Finding]:
     a, b, c = moments
-    if a >= 0.0 and b > 0.0 and c <= WARNED * (a + b):
+    if a >= 0.0 and b > 0.0 and c <= BOUNDS.triangle_warned * (a + b):
         excess = c / (a + b) - 1.0
         if excess > WRITTEN:
             yield Finding(
-                "warning" if excess > SLIGHT else "note",
+                "warning" if excess > BOUNDS.triangle_noted else "note",
                 "triangle",
                 inertial.source,
                 f"its largest principal moment of inertia exceeds the sum of the others by "
@@ -224,16 +202,16 @@ def _points_of_mass(context: CheckContext) -> Iterator[Finding]:
     for body, name in enumerate(each.name for each in context.model.bodies):
         mass, inertia = context.placements.together([body])
         largest = float(np.linalg.eigvalsh(inertia)[-1])
-        if not 0.0 < mass <= HEAVY or body in rotors or not context.turning[body]:
+        if not 0.0 < mass <= BOUNDS.heaviest_link or body in rotors or not context.turning[body]:
             continue
         if is_dummy(context, mass, largest):
             continue
         radius = math.sqrt(max(largest, 0.0) / mass)
-        ball = 0.4 * (3.0 * mass / (4.0 * math.pi * DENSEST)) ** (2 / 3)  # its r² · 2/5
+        ball = 0.4 * (3.0 * mass / (4.0 * math.pi * BOUNDS.densest)) ** (2 / 3)  # its r² · 2/5
         links = [context.links[each] for each in context.model.bodies[body].links]
         source = max(links, key=lambda link: link.inertial.mass if link.inertial else 0.0)
         where = source.inertial.source if source.inertial else context.links[name].source
-        if radius < POINT_RADIUS:
+        if radius < BOUNDS.point_radius:
             yield note(
                 "point-mass",
                 where,
@@ -263,14 +241,14 @@ def principal(inertial: Inertial) -> Vec3:
 
 def is_dummy(context: CheckContext, mass: float, moment: float) -> bool:
     """True if mass and moment are so small that they only satisfy some program."""
-    whole = context.mass
-    return mass < DUMMY[0] * whole and moment < DUMMY[1] * whole * context.size**2
+    light = mass < BOUNDS.dummy_mass * context.mass
+    return light and moment < BOUNDS.dummy_inertia * context.mass * context.size**2
 
 
 def is_felt(context: CheckContext, body: int, moment: float) -> bool:
     """True if a moment is a considerable share of that of its body and the bodies it carries."""
     _, inertia = context.placements.together(context.beyond[body] or [body])
-    return moment > FELT * (float(np.linalg.eigvalsh(inertia)[-1]) - moment)
+    return moment > BOUNDS.felt_inertia * (float(np.linalg.eigvalsh(inertia)[-1]) - moment)
 
 
 # ---- centres of mass -----------------------------------------------------------------------------
@@ -297,9 +275,10 @@ def check_centres(context: CheckContext) -> Iterator[Finding]:
         extent = float(np.linalg.norm(high - low))
         shaped = any(_corners(shape.kind, shape.size) for shape in link.shapes)
         if shaped and all(shape.kind != "mesh" for shape in link.shapes):
-            room = max(OUT * extent, MARKER * context.size)
+            room = max(BOUNDS.centre_outside * extent, BOUNDS.marker_size * context.size)
         else:  # the file may have few points of it besides its joint, as of a foot or a shank
-            room = max(longest, extent, (1.0 if extent > 0.0 else WIDE) * context.size)
+            sizes = 1.0 if extent > 0.0 else BOUNDS.gyration_size
+            room = max(longest, extent, sizes * context.size)
         centre = _in_body(context, link, inertial.origin.xyz)
         out = float(np.linalg.norm(centre - np.clip(centre, low, high)))
         if out > room + 1e-6:
@@ -408,21 +387,22 @@ def check_shapes(context: CheckContext) -> Iterator[Finding]:
             solids.pointers,
             "meshes",
         )
-    if len(links) < FEWEST:
+    if len(links) < BOUNDS.shapes_compared:
         return
     ratios = np.array([each.ratio for each in links])
     weights = np.array([each.inertial.mass for each in links])
     weights = np.minimum(weights, np.mean(weights))  # placeholders count little, bases once
     usual = _median(ratios, weights)
-    spread = max(1.4826 * _median(np.abs(ratios - usual), weights), SMALLEST)
+    spread = max(1.4826 * _median(np.abs(ratios - usual), weights), BOUNDS.shape_spread)
     misfit = _median(np.array([min(_by_signs(each).values()) for each in links]), weights)
     for each in links:
         off = each.ratio - usual
-        if abs(off) > max(BEYOND * spread, LEAST) and not -CORE < each.ratio < LEAST:
+        least = max(BOUNDS.shape_deviations * spread, BOUNDS.shell_ratio)
+        if abs(off) > least and not -BOUNDS.core_ratio < each.ratio < BOUNDS.shell_ratio:
             moment = principal(each.inertial)[2]
             if off > 0.0 and not is_felt(context, each.body, moment):
                 continue
-            possible = NO_MATTER[0] <= each.ratio <= NO_MATTER[1]
+            possible = BOUNDS.matter_ratios[0] <= each.ratio <= BOUNDS.matter_ratios[1]
             yield (note if possible else warning)(
                 "inertia-shape",
                 each.inertial.source,
@@ -434,7 +414,7 @@ def check_shapes(context: CheckContext) -> Iterator[Finding]:
                 math.exp(each.ratio),
                 "ratio",
             )
-        elif (off := _mirrored(each)) > TELLING * misfit:
+        elif (off := _mirrored(each)) > BOUNDS.signs_telling * misfit:
             yield note(
                 "inertia-shape",
                 each.inertial.source,
@@ -510,36 +490,17 @@ def _turned(inertia: Array, signs: tuple[float, float]) -> Array:
 
 def _mirrored(each: ShapedLink) -> float:
     """The error by signs of products, of the trace, if other signs fit the shapes; else 0."""
-    least = SIGNS_DIFFER * float(np.trace(each.gyration))
+    least = BOUNDS.signs_differ * float(np.trace(each.gyration))
     by_signs = _by_signs(each)
     off = by_signs.pop((1.0, 1.0))
     for signs, left in by_signs.items():
         change = float(np.linalg.norm(_turned(each.gyration, signs) - each.gyration))
-        if change > least and left < EXPLAINED * off:
+        if change > least and left < BOUNDS.signs_leave * off:
             return off
     return 0.0
 
 
 # ---- rotors and gears ----------------------------------------------------------------------------
-
-
-RADIUS = (5e-4, 0.25)  # m: least and greatest radius of gyration of rotors
-LENGTH = (1e-3, 20.0)  # radii: least and greatest length of a rotor as a solid of steel
-WEIGHTLESS = 1e-9  # kg: smaller masses are for simulators that ask for one
-
-# Shares: a rotor's reflected inertia in what its joint carries, and its inertia in the robot's mass
-# times size². Of the robots tried, an iiwa's last joint reflects most, 1200 times what it carries,
-# and JVRC-1's hips least, 1e-4; the belt leg's rotors are the largest part, 2e-3, and those of two
-# iiwas on a table the smallest, 4e-7.
-LARGE_SHARE, LARGEST_SHARE, LARGE_PART = 10.0, 1e4, 0.01
-SMALL_SHARE, SMALL_PART = 1e-3, 1e-7
-
-# The same for armatures, which files often choose for the solver: of 866 in 47 MJCF files of public
-# packages the shares are from 1e-3 up, and above 1e4 only if the joint carries almost nothing.
-LEAST_SHARE, ARMATURE_PART = 1e-6, 1e-5
-UNLIKE = 4.0  # standard deviations of the logarithms of the rotors' inertias
-ROTORS_SPREAD = 0.5  # least standard deviation: rotors of one robot are of few sizes
-PLACEHOLDER = 1.0  # the reduction of transmissions that exist for their names only
 
 
 def check_rotors(context: CheckContext) -> Iterator[Finding]:
@@ -612,14 +573,15 @@ def _rotor_masses(context: CheckContext, rotor: GearedRotor) -> Iterator[Finding
             rotor.mass,
             "kg",
         )
-    if rotor.mass > WEIGHTLESS and rotor.inertia > 0.0:
+    if rotor.mass > BOUNDS.weightless_rotor and rotor.inertia > 0.0:
         radius = math.sqrt(rotor.inertia / rotor.mass)
-        length = rotor.mass / (STEEL * math.pi * (math.sqrt(2.0) * radius) ** 3)  # in radii
-        if not (RADIUS[0] <= radius <= RADIUS[1] and LENGTH[0] <= length <= LENGTH[1]):
+        length = rotor.mass / (BOUNDS.steel * math.pi * (math.sqrt(2.0) * radius) ** 3)  # in radii
+        (thinnest, widest), (shortest, longest) = BOUNDS.rotor_radius, BOUNDS.rotor_length
+        if not (thinnest <= radius <= widest and shortest <= length <= longest):
             ratio = max((abs(x) for x in rotor.ratios.values()), default=1.0)
             hint = (
                 f"; if it is reflected through the gear, write {rotor.inertia / ratio**2:.4g}"
-                if ratio > 1.0 and (radius > RADIUS[1] or length < LENGTH[0])
+                if ratio > 1.0 and (radius > widest or length < shortest)
                 else ""
             )
             yield warning(
@@ -644,7 +606,7 @@ def _reduction(
         reductions = [end.reduction for end in each.joints]
         reductions += [end.reduction for end in each.actuators]
         stated = [reduction for reduction in reductions if reduction]
-        if abs(math.prod(stated)) == PLACEHOLDER:
+        if abs(math.prod(stated)) == BOUNDS.placeholder_ratio:
             continue
         if abs(abs(math.prod(stated)) - abs(ratio)) > WRITTEN * abs(ratio):
             yield warning(
@@ -679,18 +641,19 @@ def _against_the_others(senses: list[tuple[GearedRotor, str, float]]) -> Iterato
 def _unlike_the_others(context: CheckContext) -> Iterator[Finding]:
     """Rotors whose inertia is like the others' only without, or with, the square of their ratio."""
     rotors = [rotor for rotor in context.rotors if rotor.inertia > 0.0 and rotor.ratios]
-    if len(rotors) < FEWEST:
+    if len(rotors) < BOUNDS.shapes_compared:
         return
     logarithms = np.log([rotor.inertia for rotor in rotors])
     for n, rotor in enumerate(rotors):
         others = np.delete(logarithms, n)
         usual = float(np.median(others))
-        spread = max(1.4826 * float(np.median(np.abs(others - usual))), ROTORS_SPREAD)
+        spread = max(1.4826 * float(np.median(np.abs(others - usual))), BOUNDS.rotor_spread)
         ratio = max(map(abs, rotor.ratios.values()))
         off = float(logarithms[n]) - usual
-        if ratio <= 1.0 or abs(off) <= UNLIKE * spread:
+        least = BOUNDS.rotor_deviations * spread
+        if ratio <= 1.0 or abs(off) <= least:
             continue
-        if abs(abs(off) - 2.0 * math.log(ratio)) < min(UNLIKE * spread, abs(off)) / 2.0:
+        if abs(abs(off) - 2.0 * math.log(ratio)) < min(least, abs(off)) / 2.0:
             factor = ratio ** math.copysign(2.0, off)
             yield warning(
                 "rotor-inertia",
@@ -742,11 +705,12 @@ def _reflected(
     most = max(k * k / max(carried[joint][0], TINY) for joint, k in rotor.ratios.items())
 
     def large(inertia: float) -> bool:
-        part = inertia / whole > LARGE_PART
-        return inertia * least > (LARGE_SHARE if part else LARGEST_SHARE)
+        part = inertia / whole > BOUNDS.rotor_part_large
+        return inertia * least > (BOUNDS.rotor_share_large if part else BOUNDS.rotor_share_largest)
 
     def small(inertia: float) -> bool:
-        return inertia * most < SMALL_SHARE and inertia / whole < SMALL_PART
+        share, part = inertia * most, inertia / whole
+        return share < BOUNDS.rotor_share_small and part < BOUNDS.rotor_part_small
 
     if not (large(rotor.inertia) or small(rotor.inertia)):
         return
@@ -764,7 +728,7 @@ def _reflected(
         )
         if large(rotor.inertia)
         and not large(rotor.inertia * factor)
-        and rotor.inertia * factor * most > SMALL_SHARE
+        and rotor.inertia * factor * most > BOUNDS.rotor_share_small
     ]
     yield warning(
         "rotor-inertia",
@@ -786,13 +750,14 @@ def _armatures(context: CheckContext) -> Iterator[Finding]:
             continue
         low, high = context.carried(body)
         part = value / whole
-        if high <= SMALL_PART * ARMATURE_PART * whole:  # a frame for tools, say
-            continue
-        large = value > LARGE_SHARE * high and part > 1.0
-        small = value < SMALL_SHARE * low and part < ARMATURE_PART
+        if high <= BOUNDS.rotor_part_small * BOUNDS.armature_part_least * whole:
+            continue  # a frame for tools, say
+        large = value > BOUNDS.rotor_share_large * high and part > 1.0
+        small = value < BOUNDS.rotor_share_small * low and part < BOUNDS.armature_part_least
         if not (large or small):
             continue
-        beyond = value > LARGEST_SHARE * high if large else value < LEAST_SHARE * low
+        most, least = BOUNDS.rotor_share_largest * high, BOUNDS.armature_share_least * low
+        beyond = value > most if large else value < least
         unit = joint.units.inertia
         carries = f"at most {high:.3g}" if large else f"at least {low:.3g}"
         yield Finding(

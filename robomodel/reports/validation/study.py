@@ -41,6 +41,7 @@ from robomodel.reports.validation import loss_checks as losses
 from robomodel.reports.validation import mechanism_checks as mechanics
 from robomodel.reports.validation import number_checks as numbers
 from robomodel.reports.validation import twin_checks as twins
+from robomodel.reports.validation.bounds import BOUNDS
 from robomodel.reports.validation.context import CheckContext
 from robomodel.reports.validation.linkage import LinkageStudy
 from robomodel.tolerances import CLOSED
@@ -181,9 +182,6 @@ def differences(reference: RobotAtZero, robot: RobotAtZero) -> Iterator[Finding]
 MEANT = "nothing to do if that is meant"
 
 
-GRAVE = 1.5  # times: ratios that differ from a reference's by more are warnings
-
-
 def _grave(each: Difference) -> bool:
     """True if a difference from a reference is a fault in any case: no mass, another ratio."""
     a, b = each.a, each.b
@@ -192,7 +190,7 @@ def _grave(each: Difference) -> bool:
     if each.quantity == "mass":
         return b == 0.0
     return each.quantity.startswith("ratio") and not (
-        a * b > 0.0 and max(a / b, b / a) < GRAVE
+        a * b > 0.0 and max(a / b, b / a) < BOUNDS.ratio_warned
     )  # fmt: skip
 
 
@@ -235,8 +233,8 @@ def _as_findings(message: Warning | str) -> list[Finding]:
 # ---- the report ----------------------------------------------------------------------------------
 
 
-CUT_OFF = 1.5  # times the rates' usual size: plots of G are cut off there
-USUAL = 0.9  # share of the points that defines the usual size
+RATES_CUT_OFF = 1.5  # times the rates' usual size: plots of G are cut off there
+RATES_USUAL = 0.9  # share of the points that defines this size
 NUMBERS = frozenset(
     ("triangle", "inertia-size", "point-mass", "centre-of-mass", "ratio", "rotor-mass",
      "rotor-inertia", "rotor-twice", "armature", "millimetres", "grams", "degrees")
@@ -490,7 +488,7 @@ def _steepest(rates: Array) -> tuple[float, float]:
     finite = rates[np.isfinite(rates)]
     if not len(finite):
         return (-1.0, 1.0)
-    size = CUT_OFF * max(float(np.quantile(np.abs(finite), USUAL)), 1e-3)
+    size = RATES_CUT_OFF * max(float(np.quantile(np.abs(finite), RATES_USUAL)), 1e-3)
     return max(-size, float(finite.min())), min(size, float(finite.max()))
 
 

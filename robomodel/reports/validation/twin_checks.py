@@ -21,10 +21,9 @@ from robomodel.arrays import Array
 from robomodel.description import ONE_DOF, PolynomialCoupling
 from robomodel.model.actuators import Actuator
 from robomodel.reports.document import Finding, warning
+from robomodel.reports.validation.bounds import BOUNDS
 from robomodel.reports.validation.context import CheckContext
 from robomodel.reports.validation.twin_readings import (
-    DIFFERENT,
-    SURE,
     Reading,
     limits_tell,
     read_heads,
@@ -40,12 +39,6 @@ from robomodel.reports.validation.twins import (
     sign_of,
 )
 from robomodel.tolerances import SAME, SINGULAR
-
-SCATTER = 5.0  # times the median difference of numbers of a kind: what else differs there anyway
-MARGIN = 1.0  # of doubts: the least difference that decides which of two is wrong
-ALIGNED = 0.99  # cosine of the angle between parallel axes
-FEWEST = 3  # pairs of joints from which one can stand out by the sign of its axis
-RATIO = 0.02  # relative difference from which ratios differ
 
 
 def check_twins(context: CheckContext) -> Iterator[Finding]:
@@ -106,10 +99,11 @@ def _judged(groups: Sequence[Sequence[Reading]]) -> Iterator[Finding]:
             here[reading.quantity].append(reading.amount)
         for reading in group:
             amounts = here[reading.quantity]
-            amounts = amounts if len(amounts) >= FEWEST else everywhere[reading.quantity]
+            if len(amounts) < BOUNDS.axes_voting:
+                amounts = everywhere[reading.quantity]
             least = reading.least
             if not reading.exact:
-                least = max(least, SCATTER * _others_median(amounts, reading.amount))
+                least = max(least, BOUNDS.scatter * _others_median(amounts, reading.amount))
             differs = reading.amount > least
             for side in (0, 1):
                 key = reading.quantity, reading.elements[side]
@@ -124,10 +118,10 @@ def _judged(groups: Sequence[Sequence[Reading]]) -> Iterator[Finding]:
         _, _, reading, side = (witnesses or each)[0]
         if not witnesses and len({vote[0] for vote in each}) == 1:
             mine, others = reading.doubts[side], reading.doubts[1 - side]
-            if others - mine > MARGIN:
+            if others - mine > BOUNDS.doubt_margin:
                 continue
         finding = reading.tell(side)
-        certain = witnesses or reading.doubts[side] - reading.doubts[1 - side] > MARGIN
+        certain = witnesses or reading.doubts[side] - reading.doubts[1 - side] > BOUNDS.doubt_margin
         yield finding if certain else replace(finding, corrections=())
 
 
@@ -241,7 +235,7 @@ class Symmetry:
                 yield from read_twins(alone, frozenset())
         for one, other, here, there in self.unlike:
             tell = partial(_tell_rotors, self.context, (one, other), (here, there))
-            doubts = (SURE * (here < there), SURE * (there < here))
+            doubts = (BOUNDS.sure * (here < there), BOUNDS.sure * (there < here))
             yield Reading("rotors", (one, other), 1.0, 0.5, tell, doubts, exact=True)
 
     def loops(self) -> Iterator[Reading]:
@@ -299,8 +293,9 @@ class Symmetry:
             factor = both[n, k]
             tell = partial(self._tell_ratio, pair, (x, y), factor)
             doubts = [abs(math.log(abs(v) or SAME)) for v in (x, y)]
-            if abs(abs(x) - abs(y)) <= RATIO * max(abs(x), abs(y)):
-                doubts = [2.0 * MARGIN * self._follows(each) for each in (name, self.images[name])]
+            if abs(abs(x) - abs(y)) <= BOUNDS.twin_ratio * max(abs(x), abs(y)):
+                twice = 2.0 * BOUNDS.doubt_margin
+                doubts = [twice * self._follows(each) for each in (name, self.images[name])]
             yield Reading(
                 "ratio", (name, self.images[name]), amount, 0.5, tell,
                 doubts, exact=True,
@@ -323,7 +318,7 @@ class Symmetry:
             others = [x for x, ratio in coupling.terms if ratio and x != name and x in numbers]
             if name in dict(coupling.terms) and coupling.kind == "coupling" and others:
                 along = float(segments[numbers[others[0]]].axis @ segment.axis)
-                return len(others) > 1 or abs(along) < ALIGNED
+                return len(others) > 1 or abs(along) < BOUNDS.aligned
         return False
 
     def _follows(self, name: str) -> bool:
@@ -345,7 +340,7 @@ class Symmetry:
     ) -> Finding:
         (name, lead), (other_name, other_lead) = pairs[side], pairs[1 - side]
         y, x = ratios[side], ratios[1 - side]
-        same = abs(abs(x) - abs(y)) <= RATIO * max(abs(x), abs(y))
+        same = abs(abs(x) - abs(y)) <= BOUNDS.twin_ratio * max(abs(x), abs(y))
         what = (
             "the opposite sign of"
             if same
@@ -394,8 +389,8 @@ class Symmetry:
             tell = partial(
                 _tell_gear, self.context, (one, other), (name, self.images[name]), (x, y)
             )
-            doubts = [float(each < 0.0) * 0.5 * MARGIN for each in (x, y)]
-            yield Reading("gear", (one.name, other.name), amount, RATIO, tell,
+            doubts = [float(each < 0.0) * 0.5 * BOUNDS.doubt_margin for each in (x, y)]
+            yield Reading("gear", (one.name, other.name), amount, BOUNDS.twin_ratio, tell,
                           doubts, exact=True)  # fmt: skip
         for one, other in dict.fromkeys((one, other) for one, other, *_ in found):
             for quantity in ("effort_limit", "velocity_limit", "stall_torque", "no_load_speed"):
@@ -410,7 +405,9 @@ class Symmetry:
                     else abs(a - b) / max(abs(a), abs(b))
                 )
                 tell = partial(_tell_motor, self.context, (one, other), quantity)
-                yield Reading(f"motor {quantity}", (one.name, other.name), amount, DIFFERENT, tell)
+                yield Reading(
+                    f"motor {quantity}", (one.name, other.name), amount, BOUNDS.different, tell
+                )
 
 
 MOST_CHOICES = 300  # of joints to which others are referred
@@ -482,7 +479,8 @@ def _same(one: Array, other: Array, signs: Array) -> Array:
     unsigned = signs == 0.0
     one, other = np.where(unsigned, np.abs(one), one), np.where(unsigned, np.abs(other), other)
     return np.asarray(
-        np.abs(one - other) <= np.maximum(RATIO * np.maximum(np.abs(one), np.abs(other)), 1e-6)
+        np.abs(one - other)
+        <= np.maximum(BOUNDS.twin_ratio * np.maximum(np.abs(one), np.abs(other)), 1e-6)
     )
 
 
@@ -509,7 +507,7 @@ def _tell_gear(
     side: int,
 ) -> Finding:
     y, x = ratios[side], ratios[1 - side]
-    same = abs(abs(x) - abs(y)) <= RATIO * max(abs(x), abs(y))
+    same = abs(abs(x) - abs(y)) <= BOUNDS.twin_ratio * max(abs(x), abs(y))
     what = "the opposite sign of" if same else f"{abs(y / x):.4g} times"
     sources = {
         end.name: each.source
@@ -565,7 +563,7 @@ def _senses(twins: Iterable[Twins], driven: Collection[str]) -> Iterator[Finding
             along = float(a.axis @ b.axis)
             sense = each.sign(number)
             coupled = not {a.joint.name, b.joint.name}.isdisjoint(driven)
-            if a.joint.type not in ONE_DOF or abs(along) < ALIGNED or not sense or coupled:
+            if a.joint.type not in ONE_DOF or abs(along) < BOUNDS.aligned or not sense or coupled:
                 continue
             span = a.joint.limits.upper - a.joint.limits.lower
             wheel = not a.children and not math.isfinite(span) and along > 0.0
@@ -577,7 +575,7 @@ def _senses(twins: Iterable[Twins], driven: Collection[str]) -> Iterator[Finding
     for (_, same, _), voters in senses.items():
         for sense in (1.0, -1.0):
             odd = [voter for voter in voters if voter[3] == sense]
-            if len(odd) != 1 or len(voters) < (FEWEST if same else FEWEST + 1):
+            if len(odd) != 1 or len(voters) < BOUNDS.axes_voting + (not same):
                 continue
             if (same and sense > 0.0) or odd[0][4]:  # an image and parallel: others are odd
                 continue

@@ -30,21 +30,10 @@ from robomodel.reports.comparison.differences import (
 )
 from robomodel.reports.comparison.match import assigned
 from robomodel.reports.document import Correction, Finding, note, warning
+from robomodel.reports.validation.bounds import BOUNDS
 from robomodel.reports.validation.context import CheckContext
-from robomodel.reports.validation.number_checks import DUMMY
-from robomodel.reports.validation.twins import CENTRE, ROOT, Part, Segment, Skeleton, Twins
+from robomodel.reports.validation.twins import ROOT, Part, Segment, Skeleton, Twins
 from robomodel.tolerances import SAME
-
-DIFFERENT = 0.1  # relative difference from which a number of twins differs
-MEASURED_EQUAL = 0.02  # relative difference of twins' numbers, which may be measured
-SIGNS = 0.01  # relative: differences of inertias that signs of products explain
-OTHER_PLACE = 0.01  # of the robot's size: distance from which a place differs
-OTHER_SHAPE = 0.1  # of the robot's size: distance from which a collision shape is elsewhere
-OTHER_AXIS = 0.05  # sine of the angle from which an axis differs
-EXPLAINED = 0.1  # of a difference: the most that its cause may leave
-BESIDE = 0.25  # of the distance of two limbs: a limb farther from the image is at another place
-ANOTHER = 3  # of mass, centre, inertia, place and axis: links that differ in more are other parts
-PAIRED = 0.5  # cost from which a link fixed to a body corresponds to none of the other body
 
 Tell = Callable[[int], Finding]
 Tie: TypeAlias = Loop | Spring
@@ -90,7 +79,7 @@ def read_twins(twins: Twins, followers: Collection[str]) -> Iterator[Reading]:
             by = _as_drawn(by, a, b)
         yield from _collisions(skeleton.size, by, (a.parts[0], b.parts[0]))
         for parts in _parts(a, b, by, skeleton.size):
-            if max(part.mass for part in parts) >= DUMMY[0] * whole:
+            if max(part.mass for part in parts) >= BOUNDS.dummy_mass * whole:
                 found = list(_masses(skeleton, by, (a, b), parts))
                 if parts[0] is a.parts[0]:
                     bodies[number] += found
@@ -108,7 +97,7 @@ def read_twins(twins: Twins, followers: Collection[str]) -> Iterator[Reading]:
         sign = 0.0 if twins.turned(number) else twins.sign(number)
         yield from _joints(twins.placed, a, b, sign, alike)
     for number, readings in bodies.items():
-        if sum(each.amount > each.least for each in readings) < ANOTHER:
+        if sum(each.amount > each.least for each in readings) < BOUNDS.other_part:
             yield from readings
         elif twins.placed:
             a, b = (skeleton.segments[n] for n in twins.pairs[number])
@@ -135,8 +124,8 @@ def _as_drawn(by: Array, one: Segment, other: Segment) -> Array:
     turned: Array = np.array(about(vec(axis), angle)) @ by
     apart = _norm(turned @ one.com - other.com)
     unlike = _norm(turned @ one.inertia @ turned.T - other.inertia)
-    same = apart < MEASURED_EQUAL * _norm(other.com)
-    return turned if same and unlike < MEASURED_EQUAL * _norm(other.inertia) else by
+    same = apart < BOUNDS.measured_equal * _norm(other.com)
+    return turned if same and unlike < BOUNDS.measured_equal * _norm(other.inertia) else by
 
 
 def _tell_part(segments: tuple[Segment, Segment], side: int) -> Finding:
@@ -167,7 +156,7 @@ def _parts(a: Segment, b: Segment, by: Array, size: float) -> Iterator[tuple[Par
         return
     costs = np.array([[_cost(one, other, by, size) for other in there] for one in here])
     for i, j in assigned(costs):
-        if costs[i, j] < PAIRED:
+        if costs[i, j] < BOUNDS.unpaired:
             yield here[i], there[j]
 
 
@@ -185,9 +174,9 @@ def _masses(
         return
     within_link = _of_drawings(by, parts)
     if not all(part.mass > 0.0 for part in parts):
-        missing = [SURE * (not part.mass) for part in parts]
+        missing = [BOUNDS.sure * (not part.mass) for part in parts]
         tell: Tell = partial(_tell_missing, parts)
-        yield Reading("mass", names, 1.0, DIFFERENT, tell, missing, exact=True)
+        yield Reading("mass", names, 1.0, BOUNDS.different, tell, missing, exact=True)
         return
     images = _images(within_link, parts)
     ratio = parts[1].mass / parts[0].mass
@@ -196,15 +185,15 @@ def _masses(
     largest = max(traces)
     gap = _norm(images[1][0].inertia - parts[1].inertia)
     scaled = _norm(images[1][0].inertia * ratio - parts[1].inertia)
-    grown = amount > DIFFERENT and scaled < MEASURED_EQUAL * largest  # with the mass
+    grown = amount > BOUNDS.different and scaled < BOUNDS.measured_equal * largest  # with the mass
     usual = _usual_mass(skeleton, segments)
     doubts = [abs(math.log(part.mass / usual)) / math.log(3.0) for part in parts]
     tell = partial(_tell_mass, parts, images, grown)
-    yield Reading("mass", names, amount, DIFFERENT, tell, doubts)
+    yield Reading("mass", names, amount, BOUNDS.different, tell, doubts)
     radius = math.sqrt(max(largest, 0.0) / max(part.mass for part in parts))
     scale = max(*(_norm(part.com) for part in parts), radius)
     off = _norm(by @ parts[0].place + images[1][0].com - parts[1].com)
-    amount = off / scale if off > CENTRE * skeleton.size else 0.0
+    amount = off / scale if off > BOUNDS.same_centre * skeleton.size else 0.0
     out = [_outside(skeleton, each, part) for each, part in zip(segments, parts, strict=True)]
     doubts = [x / (0.5 * off) if amount else 0.0 for x in out]
     aligned = _norm(by @ parts[0].place - parts[1].place) <= SAME * skeleton.size
@@ -215,22 +204,19 @@ def _masses(
         if moved > within:
             tell = partial(_tell_place, (parts[0].joint, parts[1].joint), moved)
         amount = min(amount, max(moved, within) / scale)
-    yield Reading("com", names, amount, DIFFERENT, tell, doubts)
+    yield Reading("com", names, amount, BOUNDS.different, tell, doubts)
     if largest > SAME**2 * max(part.mass for part in parts) and not grown:
-        explained = inertia_cause(*images[1], EXPLAINED)
+        explained = inertia_cause(*images[1], BOUNDS.twin_cause_leaves)
         mirrored = explained is not None and explained.id == "mirrored"
         extent = max(_extent(skeleton, each) for each in segments) or skeleton.size
         doubts = [
             abs(math.log10(max(trace / part.mass, 1e-30) / extent**2))
             for trace, part in zip(traces, parts, strict=True)
         ]
-        as_heavy = abs(ratio - 1.0) <= MEASURED_EQUAL
+        as_heavy = abs(ratio - 1.0) <= BOUNDS.measured_equal
         tell = partial(_tell_inertia, parts, images, gap / largest, as_heavy)
-        least = SIGNS if mirrored else DIFFERENT
+        least = BOUNDS.mirrored_signs if mirrored else BOUNDS.different
         yield Reading("inertia", names, gap / largest, least, tell, doubts)
-
-
-SURE = 10.0  # of doubts: no other reason is needed
 
 
 def _of_drawings(by: Array, parts: tuple[Part, Part]) -> Array:
@@ -323,7 +309,7 @@ def _tell_mass(
     wrong, right = parts[side], parts[1 - side]
     ratio = wrong.mass / right.mass
     same = "the same density" if grown else "the same inertia"
-    cause = mass_cause(*images[side], MEASURED_EQUAL) or Cause(
+    cause = mass_cause(*images[side], BOUNDS.measured_equal) or Cause(
         "asymmetry" if not grown else "unit" if max(ratio, 1 / ratio) > 100.0 else "asymmetry",
         f"{ratio:.4g} times as much" + (f", with {same}" if grown else ""),
     )
@@ -396,10 +382,10 @@ def _tell_inertia(
 ) -> Finding:
     wrong, right = parts[side], parts[1 - side]
     image, own = images[side]
-    cause = inertia_cause(image, own, EXPLAINED)
+    cause = inertia_cause(image, own, BOUNDS.twin_cause_leaves)
     axes = np.eye(3) if own.written is None else own.written
     moments = (axes.T @ image.inertia @ axes)[np.triu_indices(3)]
-    return (note if amount < MEASURED_EQUAL else warning)(
+    return (note if amount < BOUNDS.measured_equal else warning)(
         cause.id if cause else "asymmetry",
         _inertial_source(wrong),
         f"its inertia differs by {100 * amount:.3g} % from that of '{right.link.name}', its "
@@ -425,7 +411,7 @@ def _collisions(size: float, by: Array, parts: tuple[Part, Part]) -> Iterator[Re
     seen = [any(s.role == "visual" for s in part.link.shapes) for part in parts]
     if bool(shapes[0]) != bool(shapes[1]):
         if all(seen):
-            doubts = (SURE * (not shapes[0]), SURE * (not shapes[1]))
+            doubts = (BOUNDS.sure * (not shapes[0]), BOUNDS.sure * (not shapes[1]))
             tell: Tell = partial(_tell_no_collision, parts)
             yield Reading("collision", names, 1.0, 0.5, tell, doubts, exact=True)
         return
@@ -443,7 +429,7 @@ def _collisions(size: float, by: Array, parts: tuple[Part, Part]) -> Iterator[Re
     far = np.linalg.norm((centres[0] @ by.T)[:, None] - centres[1][None], axis=-1)
     off = max(float(far[pair]) for pair in assigned(far))
     tell = partial(_tell_collision, parts, off)
-    yield Reading("shapes", names, off / size, OTHER_SHAPE, tell)
+    yield Reading("shapes", names, off / size, BOUNDS.other_shape, tell)
 
 
 def _tell_no_collision(parts: tuple[Part, Part], side: int) -> Finding:
@@ -480,14 +466,14 @@ def _place(
     a, b = joints
     off = _norm(by @ (a.place - carriers[0]) - (b.place - carriers[1]))
     names, tell = (a.joint.name, b.joint.name), partial(_tell_place, (a.joint, b.joint), off)
-    return Reading("place", names, off / size, OTHER_PLACE, tell)
+    return Reading("place", names, off / size, BOUNDS.other_place, tell)
 
 
 def _axis(by: Array, a: Segment, b: Segment) -> Reading:
     """The line of the joint's axis."""
     sine = _norm(np.cross(by @ a.axis, b.axis))
     names, tell = (a.joint.name, b.joint.name), partial(_tell_axis, (a.joint, b.joint), sine)
-    return Reading("axis", names, sine, OTHER_AXIS, tell)
+    return Reading("axis", names, sine, BOUNDS.other_axis, tell)
 
 
 def _tell_place(joints: tuple[Joint, Joint], off: float, side: int) -> Finding:
@@ -514,7 +500,7 @@ def read_heads(twins: list[Twins]) -> Iterator[Reading]:
         if not _is_of(axes, each.map) or np.allclose(each.map, np.eye(3), atol=1e-6):
             continue
         off = each.map @ (a.place - origin) - (b.place - origin)
-        near = _norm(off) < BESIDE * _norm(a.place - b.place)
+        near = _norm(off) < BOUNDS.beside * _norm(a.place - b.place)
         if not near:
             continue
         placed = any(
@@ -530,7 +516,7 @@ def read_heads(twins: list[Twins]) -> Iterator[Reading]:
             "place",
             (a.joint.name, b.joint.name),
             _norm(off) / skeleton.size,
-            OTHER_PLACE,
+            BOUNDS.other_place,
             partial(_tell_place, (a.joint, b.joint), _norm(off)),
         )
 
@@ -554,12 +540,12 @@ def _joints(placed: bool, a: Segment, b: Segment, sign: float, alike: bool) -> I
         x, y = value(one), value(other)
         amount = _apart(x, y)
         tell = partial(_tell_number, pair, quantity, (x, y))
-        yield Reading(quantity, names, amount, DIFFERENT, tell)
+        yield Reading(quantity, names, amount, BOUNDS.different, tell)
     if one.type in ONE_DOF and sign and (one.stiffness or other.stiffness):
         tell = partial(_tell_number, pair, "reference", (one.reference, other.reference))
         off = abs(sign * one.reference - other.reference)
         amount = off / max(abs(one.reference), abs(other.reference), 0.1)
-        yield Reading("reference", names, amount, DIFFERENT, tell)
+        yield Reading("reference", names, amount, BOUNDS.different, tell)
 
 
 NUMBERS: dict[str, Callable[[Joint], float]] = {
@@ -619,20 +605,20 @@ def _limits(joints: tuple[Joint, Joint], sign: float, placed: bool) -> Iterator[
     if any(x.type != "continuous" and math.isinf(x.limits.upper - x.limits.lower) for x in joints):
         return  # where limits are the wrong way round, which reading the file warns of
     amount = _limits_apart(limits, sign)
-    if amount > DIFFERENT:
+    if amount > BOUNDS.different:
         spans = [_span(each) for each in limits]
         ratio = max(spans) / min(spans) if min(spans) > 0.0 else math.inf
-        if abs(ratio * math.radians(1.0) - 1.0) < MEASURED_EQUAL:
-            doubts = (SURE * (spans[0] > spans[1]), SURE * (spans[1] > spans[0]))
+        if abs(ratio * math.radians(1.0) - 1.0) < BOUNDS.measured_equal:
+            doubts = (BOUNDS.sure * (spans[0] > spans[1]), BOUNDS.sure * (spans[1] > spans[0]))
             tell: Tell = partial(_tell_degrees, joints, ratio)
-            yield Reading("limits", names, amount, DIFFERENT, tell, doubts, exact=True)
+            yield Reading("limits", names, amount, BOUNDS.different, tell, doubts, exact=True)
             return
-        if _limits_apart(limits, -sign) < MEASURED_EQUAL and not _is_even(limits[0]):
+        if _limits_apart(limits, -sign) < BOUNDS.measured_equal and not _is_even(limits[0]):
             if placed:  # the limits of copies may be those of mirror images
                 tell = partial(_tell_sense, joints)
-                yield Reading("limits", names, amount, DIFFERENT, tell)
+                yield Reading("limits", names, amount, BOUNDS.different, tell)
             return
-    yield Reading("limits", names, amount, DIFFERENT, partial(_tell_limits, joints))
+    yield Reading("limits", names, amount, BOUNDS.different, partial(_tell_limits, joints))
 
 
 def _limits_apart(limits: tuple[Limits, Limits], sign: float) -> float:
@@ -652,7 +638,8 @@ def _limits_apart(limits: tuple[Limits, Limits], sign: float) -> float:
 
 
 def _is_even(limits: Limits) -> bool:
-    return abs(limits.lower + limits.upper) < MEASURED_EQUAL * abs(limits.upper - limits.lower)
+    span = abs(limits.upper - limits.lower)
+    return abs(limits.lower + limits.upper) < BOUNDS.measured_equal * span
 
 
 def _span(limits: Limits) -> float:
@@ -703,7 +690,7 @@ def limits_tell(one: Joint, other: Joint, sign: float) -> bool:
     """True if limits that are not even confirm how positions of two joints correspond."""
     limits = one.limits, other.limits
     bounded = all(math.isfinite(x.upper - x.lower) for x in limits)
-    return bounded and not _is_even(limits[0]) and _limits_apart(limits, sign) < DIFFERENT
+    return bounded and not _is_even(limits[0]) and _limits_apart(limits, sign) < BOUNDS.different
 
 
 def span_text(joint: Joint) -> str:
@@ -767,7 +754,7 @@ def read_loops(context: CheckContext, twins: Twins, images: dict[int, int]) -> I
             "place",
             (f"loop {loop.name}", f"loop {other.name}"),
             off / skeleton.size,
-            OTHER_PLACE,
+            BOUNDS.other_place,
             partial(_tell_end, (loop, other), off),
             doubts,
         )
@@ -778,8 +765,8 @@ def read_loops(context: CheckContext, twins: Twins, images: dict[int, int]) -> I
         if lengths[0] and lengths[1] and twins.placed:
             amount = _apart(lengths[0], lengths[1])
             tell = partial(_tell_length, (loop, other))
-            yield Reading("place", (f"rod {loop.name}", f"rod {other.name}"), amount, OTHER_PLACE,
-                          tell)  # fmt: skip
+            rods = f"rod {loop.name}", f"rod {other.name}"
+            yield Reading("place", rods, amount, BOUNDS.other_place, tell)
 
 
 def _kind(tie: Tie) -> str:
@@ -796,7 +783,7 @@ def _springs(springs: tuple[Spring, Spring]) -> Iterator[Reading]:
         else:
             amount = abs(one - other) / (max(abs(one), abs(other)) or 1.0)
         tell = partial(_tell_spring, springs, quantity)
-        yield Reading(quantity, names, amount, DIFFERENT, tell)
+        yield Reading(quantity, names, amount, BOUNDS.different, tell)
 
 
 def _tell_spring(springs: tuple[Spring, Spring], quantity: str, side: int) -> Finding:

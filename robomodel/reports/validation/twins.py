@@ -21,25 +21,10 @@ from robomodel.description import ONE_DOF, Description, Joint, Link, Pose
 from robomodel.description.poses import about, link_poses
 from robomodel.reports.comparison.differences import MassProperties
 from robomodel.reports.comparison.match import assigned
+from robomodel.reports.validation.bounds import BOUNDS
 from robomodel.tolerances import SAME
 
 ROOT = -1  # the segment of the root link and what is fixed to it
-SIMILAR = 0.6  # share of two limbs' joints that correspond, for them to be compared
-ALIKE = 0.6  # share of the quantities of two limbs that agree: twins
-COPIES = 0.8  # the same if nothing but themselves says so: not placed as the body has them
-FEWEST = 3  # joints of limbs that are compared though they are not placed so
-SAME_LIMB = 0.97  # share from which fewer joints do: rods of a parallelogram, which are copies
-KINEMATICS = 0.5  # the same of their places and axes alone
-EVIDENCE = 2.5  # quantities that agree, for twins
-PLACED = 0.03  # of the share: what the place of a limb counts between maps
-VOTED = 0.01  # of the share: what another pair under the same map counts, up to three
-ANEW = 3.0  # quantities that must agree better for a limb to go on under another map
-AGREEING = 0.1  # relative difference at which a quantity counts nothing towards the agreement
-PLACES = 0.02  # of the robot's size: the same for places
-CENTRE = 2e-3  # of the robot's size: centres and places nearer to each other say nothing
-CLOSE = 0.15  # of the share of a limb's best twin: less alike ones do not judge it
-APART = 0.5  # of the robot's size: a limb's joint this far from the image corresponds to no other
-FEWER = 0.3  # of the size of APART, for a subtree of another size
 
 
 # ---- the skeleton --------------------------------------------------------------------------------
@@ -167,7 +152,7 @@ class Skeleton:
                     inertia,
                     carrier is not None
                     and not carrier.mass
-                    and float(np.linalg.norm(place - carrier.place)) < CENTRE * size,
+                    and float(np.linalg.norm(place - carrier.place)) < BOUNDS.same_centre * size,
                 )
             )
         return cls(tuple(segments), tuple(children[ROOT]), tuple(base), size)
@@ -303,7 +288,7 @@ class Twins:
                 off = -gaps[0]
             along = off if b.slides else b.axis * (b.axis @ off)
             if (
-                _norm(along) > CENTRE * size > _norm(off - along)
+                _norm(along) > BOUNDS.same_centre * size > _norm(off - along)
                 and len(gaps) + bool(number) > 1
                 and all(_norm(gap + along) < 0.5 * _norm(along) for gap in gaps)
             ):
@@ -351,7 +336,8 @@ def find_twins(skeleton: Skeleton, leave_out: frozenset[int] = frozenset()) -> l
 
     def rank(twins: Twins) -> float:
         others = min(votes[_key(twins.map)], 3.0)
-        return round(twins.share + PLACED * twins.placed + VOTED * others, 6)
+        placed = BOUNDS.placed_weight * twins.placed
+        return round(twins.share + placed + BOUNDS.voted_weight * others, 6)
 
     return [max(found, key=rank) for found in candidates]
 
@@ -362,16 +348,18 @@ def _plausible(found: Iterable[Twins]) -> list[Twins]:
     """
     twins = list(found)
     placed = [each.share for each in twins if each.placed]
-    poor = bool(placed) and max(placed) < COPIES
-    return [each for each in twins if each.placed or len(each.pairs) >= FEWEST or poor]
+    poor = bool(placed) and max(placed) < BOUNDS.copies_alike
+    least = BOUNDS.copied_joints
+    return [each for each in twins if each.placed or len(each.pairs) >= least or poor]
 
 
 def _superposed(skeleton: Skeleton, found: Sequence[Twins]) -> bool:
     """True if two limbs are at one place and the same as they stand: a model's, not a robot's."""
     one, other = (skeleton.segments[head] for head in found[0].pairs[0])
     same = [each.share for each in found if np.allclose(each.map, np.eye(3), atol=1e-6)]
-    together = _norm(one.place - other.place) < CENTRE * skeleton.size
-    return together and bool(same) and same[0] > max(each.share for each in found) - PLACED
+    together = _norm(one.place - other.place) < BOUNDS.same_centre * skeleton.size
+    least = max((each.share for each in found), default=0.0) - BOUNDS.placed_weight
+    return together and bool(same) and same[0] > least
 
 
 def _key(by: Array) -> tuple[int, ...]:
@@ -381,7 +369,7 @@ def _key(by: Array) -> tuple[int, ...]:
 def _similar(skeleton: Skeleton, one: int, other: int) -> bool:
     a, b = skeleton.segments[one], skeleton.segments[other]
     few, many = sorted((skeleton.counts[one], skeleton.counts[other]))
-    return a.kind == b.kind and few >= SIMILAR * many
+    return a.kind == b.kind and few >= BOUNDS.limbs_similar * many
 
 
 def _under_maps(
@@ -402,8 +390,8 @@ def _under_maps(
             chosen, share = agreement.from_head(number)
             share *= len(pairs) / max(sizes)
             placed = bool(agreement.placed[number] > 0.5)
-            least = COPIES if len(pairs) >= FEWEST else SAME_LIMB
-            if share >= (ALIKE if placed else least):
+            least = BOUNDS.copies_alike if len(pairs) >= BOUNDS.copied_joints else BOUNDS.rods_alike
+            if share >= (BOUNDS.limbs_alike if placed else least):
                 yield Twins(skeleton, parent, pairs, maps[chosen], share, placed)
 
 
@@ -451,7 +439,7 @@ def _matched(
         if segments[here[0]].kind == segments[there[0]].kind:
             yield from _matched(skeleton, here[0], there[0], by, leave_out)
         return
-    far = np.full((len(here), len(there)), 10.0 * APART)
+    far = np.full((len(here), len(there)), 10.0 * BOUNDS.image_distance)
     for i, a in enumerate(here):
         for j, b in enumerate(there):
             if segments[a].kind == segments[b].kind:
@@ -460,9 +448,10 @@ def _matched(
                 centre = by @ segments[a].com - segments[b].com
                 few, many = sorted((counts[a], counts[b]))
                 far[i, j] = float(np.linalg.norm(off) + 0.1 * np.linalg.norm(centre))
-                far[i, j] = far[i, j] / skeleton.size + FEWER * APART * (1.0 - few / many)
+                fewer = BOUNDS.fewer_distance * BOUNDS.image_distance * (1.0 - few / many)
+                far[i, j] = far[i, j] / skeleton.size + fewer
     for i, j in assigned(far):
-        if far[i, j] < APART:
+        if far[i, j] < BOUNDS.image_distance:
             yield from _matched(skeleton, here[i], there[j], by, leave_out)
 
 
@@ -508,7 +497,7 @@ class _Agreement:
         def counted(off: Array, least: Array | float) -> Array:
             return np.asarray(np.clip(1.0 - off / least, 0.0, 1.0))
 
-        least = CENTRE * size
+        least = BOUNDS.same_centre * size
         steps = [
             np.array(
                 [np.zeros(3), *(each.place - segments[each.parent].place for each in side[1:])]
@@ -516,17 +505,17 @@ class _Agreement:
             for side in sides
         ]
         long = _longest(*steps) > least
-        stepped = long * counted(_apart(moved(steps[0]), steps[1]), PLACES * size)
+        stepped = long * counted(_apart(moved(steps[0]), steps[1]), BOUNDS.agreeing_place * size)
         masses = both("mass")
         heavy = np.maximum(*masses)
         axes = both("axis")
         along = moved(axes[0])
         sines = np.linalg.norm(np.cross(along, axes[1][None]), axis=-1)
         telling = (_longest(*axes) > 0.0) * np.where(long | (heavy > 0.0), 0.5, 0.1)
-        aligned = telling * counted(sines, AGREEING)
+        aligned = telling * counted(sines, BOUNDS.agreeing)
         bounds, bounded = _limits_agree(sides, maps, along, axes[1])
         weighed = (heavy > 0.0) * counted(
-            np.abs(masses[0] - masses[1]) / np.where(heavy > 0.0, heavy, 1.0), AGREEING
+            np.abs(masses[0] - masses[1]) / np.where(heavy > 0.0, heavy, 1.0), BOUNDS.agreeing
         )
         inertias, centres = both("inertia"), both("com")
         traces = np.maximum(*(np.abs(np.trace(each, axis1=1, axis2=2)) for each in inertias))
@@ -534,14 +523,16 @@ class _Agreement:
         scale = np.maximum(_longest(*centres), gyration)
         centred = (_longest(*centres) > least) & (heavy > 0.0)
         near = centred * counted(
-            _apart(moved(centres[0]), centres[1]), AGREEING * np.where(scale > 0.0, scale, 1.0)
+            _apart(moved(centres[0]), centres[1]),
+            BOUNDS.agreeing * np.where(scale > 0.0, scale, 1.0),
         )
         turned = np.einsum("kij,njl,kml->knim", maps, inertias[0], maps)
         gaps = np.linalg.norm(turned - inertias[1][None], axis=(-2, -1))
-        like = (traces > 0.0) * counted(gaps, AGREEING * np.where(traces > 0.0, traces, 1.0))
+        like = (traces > 0.0) * counted(gaps, BOUNDS.agreeing * np.where(traces > 0.0, traces, 1.0))
         places = [side[0].place - origin for side in sides]
         off = np.linalg.norm(np.einsum("kij,j->ki", maps, places[0]) - places[1], axis=-1)
-        placed = counted(off, PLACES * size) * (float(_norm(places[0] - places[1])) > least)
+        elsewhere = float(_norm(places[0] - places[1])) > least
+        placed = counted(off, BOUNDS.agreeing_place * size) * elsewhere
         kinematic = np.asarray(long + telling, dtype=float)
         return cls(
             before,
@@ -557,9 +548,9 @@ class _Agreement:
     def from_head(self, first: int) -> tuple[list[int], float]:
         """The maps of all pairs from that of the first one, and the share that agrees.
 
-        The sum of what agrees is the largest, less :data:`ANEW` for each change of the map, which
-        turns about the axis of the joint where it changes. The share is zero if places and axes do
-        not agree, or too little does.
+        The sum of what agrees is the largest, less ``BOUNDS.other_map`` for each change of the map,
+        which turns about the axis of the joint where it changes. The share is zero if places and
+        axes do not agree, or too little does.
         """
         best, chosen = self._best
         maps = [first]
@@ -569,7 +560,8 @@ class _Agreement:
         parents = [maps[n] for n in self.before]
         numbers = np.arange(len(maps))
         seen = float(np.sum(self.seen[maps, numbers]) + np.sum(self.steps[parents, numbers])) + at
-        if seen < KINEMATICS * (float(np.sum(self.kinematic)) + at) or best[first] + at < EVIDENCE:
+        there = float(np.sum(self.kinematic)) + at
+        if seen < BOUNDS.kinematics_alike * there or best[first] + at < BOUNDS.evidence:
             return maps, 0.0
         return maps, (float(best[first]) + at) / (float(np.sum(self.whole)) + at)
 
@@ -583,7 +575,7 @@ class _Agreement:
         for number in range(len(self.before) - 1, 0, -1):
             axis = self.along[:, number]
             about = np.abs(axis @ axis.T) > 1.0 - 1e-6
-            gain = np.where(about, below[None, :, number] - ANEW, -np.inf)
+            gain = np.where(about, below[None, :, number] - BOUNDS.other_map, -np.inf)
             np.fill_diagonal(gain, below[:, number])
             chosen[number] = np.argmax(gain, axis=1)
             most = np.max(gain, axis=1) + self.steps[:, number]
@@ -605,10 +597,10 @@ def _limits_agree(
         if not all(map(math.isfinite, (*ends[0], *ends[1]))):
             continue
         span = max(upper - lower for lower, upper in ends)
-        if span > 0.0 and abs(sum(ends[0])) > AGREEING * span:
+        if span > 0.0 and abs(sum(ends[0])) > BOUNDS.agreeing * span:
             for k, (lower, upper) in enumerate((ends[0], (-ends[0][1], -ends[0][0]))):
                 off = max(abs(lower - ends[1][0]), abs(upper - ends[1][1]))
-                by_sign[k, n] = 0.5 * (off < AGREEING * span)
+                by_sign[k, n] = 0.5 * (off < BOUNDS.agreeing * span)
     bounded = np.where(signs > 0.5, by_sign[0], np.where(signs < -0.5, by_sign[1], 0.0))
     return np.max(by_sign, axis=0), bounded
 
@@ -631,6 +623,7 @@ def close_twins(twins: Sequence[Twins]) -> list[Twins]:
     for each in twins:
         for head in each.pairs[0]:
             best[head] = max(best[head], each.share)
+    within = BOUNDS.judged_within
     return [
-        each for each in twins if each.share >= min(best[head] for head in each.pairs[0]) - CLOSE
+        each for each in twins if each.share >= min(best[head] for head in each.pairs[0]) - within
     ]
