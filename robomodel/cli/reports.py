@@ -256,7 +256,8 @@ def actuation(
     (joints, motors, ratios, condition, worst, share, limited, lost_corners), four_bars (joints,
     loop, lengths, frame, kind, margin, input, transmission_angle), transmissions (rod, joint,
     input, transmission_angle), cylinders (cylinder, joint, rest, lever, angle, dead_points, margin,
-    push, pull), polygons (joints, unit, poses), workspaces (foot, joints, origin, axes, extent,
+    push, pull), losses (behind lossy gears: joint, motors; drives, holds, turns: force at the
+    joint), polygons (joints, unit, poses), workspaces (foot, joints, origin, axes, extent,
     singular), curves (of each plot name, title, x_label, y_label and lines of label, x, y),
     pictures (paths of --plots), other (of OTHER the keys robot to curves; null without it),
     warnings. SI units, radians; null is infinite or not specified.
