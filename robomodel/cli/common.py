@@ -414,7 +414,7 @@ def _parameter(name: str, annotation: Any, default: Any) -> inspect.Parameter:
 def in_short(text: str) -> str:
     """The part of a command's first sentence that fits the list of commands."""
     sentence = whole = text.partition("\n\n")[0].strip().rstrip(".")
-    # characters for sentences beside the names of commands, in 80 columns
+    # 61 characters fit beside the names of commands, in 80 columns
     while len(sentence) > 61 and (cut := max(sentence.rfind(mark) for mark in ":;,")) > 0:
         sentence = sentence[:cut]
     return sentence if sentence == whole else f"{sentence}, …"
@@ -453,7 +453,7 @@ def complain(text: str) -> None:
     """Print a line on standard error; in a terminal broken between words."""
     line = " ".join(text.split())
     if sys.stderr.isatty():
-        # most columns of a message, however wide the terminal is
+        # lines of at most 100 columns are easy to read, however wide the terminal is
         width = min(shutil.get_terminal_size().columns, 100)
         line = textwrap.fill(
             line, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False

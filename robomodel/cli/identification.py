@@ -216,7 +216,7 @@ def _base_document(model: Model, base: BaseParameters, forces: str) -> Document:
     notes = [forces]
     if any(cluster.implicit for cluster in model.clusters):
         notes.append("Loops move on the neutral configuration's branch.")
-    # ratio of the gap between singular values below which the rank is in doubt
+    # between singular values closer to each other than this the rank is in doubt
     if base.gap.ratio < 1e4:
         notes.append("The gap is narrow: the robot's geometry is nearly special.")
     combined = [each for each in base.names if " of " in each.partition(" of ")[2]]
@@ -290,8 +290,7 @@ def calibrate(
     with blaming(robot.file if readings is None else str(readings)):
         if readings is None:
             rng = np.random.default_rng(0)
-            # configurations for which --what computes readings
-            q = [model.random_configuration(rng) for _ in range(60)]
+            q = [model.random_configuration(rng) for _ in range(60)]  # readings for --what
             at = model.joint_positions(np.array(q))
             single = [j.name for j in model.joints if j.nv == 1]
             sensors = tuple(sensor or single)
@@ -442,7 +441,7 @@ def excite(
     )
     sections = [
         Section("", [f"{output} written"]),
-        Section("Limits reached", [Bullets([str(each) for each in motion.reached[:12]])]),  # limits
+        Section("Limits reached", [Bullets([str(each) for each in motion.reached[:12]])]),
         Section("Notes", [Bullets(motion.notes)]),
     ]
     return Document(model.name, summary, sections, data)

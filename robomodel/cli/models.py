@@ -211,7 +211,7 @@ def _tree(model: Model) -> list[str]:
     for n, cluster in enumerate(model.clusters):
         above, depth = (-1, 0) if cluster.parent < 0 else hooks[cluster.parent]
         children.setdefault(above, []).append(n)
-        # deepest level of the tree that is indented
+        # deeper levels of the tree are not indented more, so that lines stay readable
         hooks.append((n, depth + 1) if depth < 16 else (above, depth))
 
     def drawn(parent: int, before: str) -> Iterator[str]:

@@ -34,6 +34,8 @@ from robomodel.reports.document import Cell, Document, Section, Table, count
 from robomodel.running import track
 from robomodel.tolerances import CLOSED, NOTHING, SAME
 
+ROUND_TRIP = 1e-6  # relative; at regular states forward dynamics returns a far more exactly
+
 
 def dynamics(
     robot: Robot,
@@ -158,8 +160,7 @@ def _finding(
         return "inverse dynamics is not a number: these velocities or accelerations overflow"
     if not (math.isfinite(round_trip) and np.all(np.isfinite(forward))):
         return "forward dynamics is not a number: the mass matrix is singular at this state"
-    # relative; at regular states forward dynamics returns a far more exactly
-    if round_trip > 1e-6 * max(1.0, float(np.max(np.abs(state.a), initial=0.0))):
+    if round_trip > ROUND_TRIP * max(1.0, float(np.max(np.abs(state.a), initial=0.0))):
         return f"nearly singular state: forward dynamics misses a by {round_trip:.1g}"
     return None
 

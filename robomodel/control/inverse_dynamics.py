@@ -491,7 +491,7 @@ class InverseDynamics(Controller):
             poses = [frame_pose(self.model, q, (c.link, c.offset)) for c in self.contacts]
             radii = [c.radius for c in self.contacts]
             gaps, normals = self.ground.surfaces([pose[:3, 3] for pose in poses], radii)
-            # [m] largest distance from the ground of a point that stands on it
+            # a point up to 1 mm above the ground stands on it
             touching = gaps <= 1e-3
         if standing is not None:
             touching = np.asarray(standing)

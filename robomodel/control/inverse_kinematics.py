@@ -162,7 +162,7 @@ class InverseKinematics(Controller):
             settings = np.array([dt, self.damping, LIMIT_SHARE])
             numbers = self._tasks.numbers(targets)
             z = self._tangent_step(at, numbers, settings, self._before(v), bases)
-        for halvings in range(6):  # of a step that loops cannot follow
+        for halvings in range(6):  # each halves a step that loops cannot follow
             there, more, gap = at[None], bases[None], np.zeros(1)
             for _ in range(2**halvings):
                 there, opened, more = retracted(model, there, z[None] / 2**halvings, more)
@@ -179,7 +179,7 @@ class InverseKinematics(Controller):
         tolerance: float = 1e-10,
         iterations: int = 100,
         *,
-        restarts: int = 6,  # of a search that does not reach its targets
+        restarts: int = 6,
     ) -> Array:
         """Configurations that reach the targets, within position limits, loops closed to 1e-12.
 

@@ -37,6 +37,7 @@ from robomodel.scalars import (
 )
 from robomodel.tolerances import HUGE
 
+INDEPENDENT_ROWS = 1e-8  # squared sine between hard rows above which they are independent
 EXCHANGED = 1e-11  # largest error of a minimum within bounds
 
 
@@ -178,8 +179,7 @@ def _programme(
     for x, (low, high) in zip(values, between, strict=True):
         excess = maximum(excess, maximum(low - x, x - high))
     lower, upper = ([*part, *right] for part in transposed(between) or ([], []))
-    # squared sine between hard rows above which they are independent
-    excess = select(regular - 1e-8, 1.0, excess)
+    excess = select(regular - INDEPENDENT_ROWS, 1.0, excess)
     sizes = dot(step, step) + dot(right, right)
     excess = select(sizes - HUGE, excess, math.inf)  # infinite also where it is not-a-number
     checks = [excess, at.growth, unfit(layout.pieces, targets)]
@@ -261,7 +261,7 @@ def bounded_minimum(model: Model) -> TracedFunction:
     def build(h: Vector, c: Vector, lower: Vector, upper: Vector) -> list[Scalar]:
         hessian = [h[i * n : (i + 1) * n] for i in range(n)]
         x = Factorization(hessian).solve([-y for y in c])
-        for _ in range(4):  # iterations on active bounds in a kernel
+        for _ in range(4):  # exchanges of active bounds, in a kernel
             ends, free = [], []
             for y, low, high in zip(_descended(hessian, c, x), lower, upper, strict=True):
                 ends.append(select(y - low, low, select(high - y, high, 0.0)))

@@ -309,7 +309,7 @@ class Search:
         words = []
         ends = self.outcome.get("ends", self._row(row)).reshape(-1, 2)
         for quantity, (low, high) in zip(self.layout.limits.quantities, ends, strict=True):
-            # [rad, m] distance from a limit at which a result is at it
+            # a result that is so near to a limit [rad, m] is at it
             if min(high, -low) * abs(quantity.factor) < 1e-6:
                 end = quantity.upper if high < -low else quantity.lower
                 words.append(f"{quantity.label} at {end:.4g}")

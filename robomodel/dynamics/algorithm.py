@@ -679,7 +679,7 @@ def kernel_of(function: TracedFunction, backend: str, count: int) -> Kernel | No
     """The kernel of a function of ``count`` arguments; None where NumPy serves instead."""
     if backend not in ("numpy", "compiled"):
         raise ValueError(f"backend '{backend}' is not known; 'numpy' and 'compiled' are")
-    # at most, of a NumPy ufunc, results included
+    # a NumPy ufunc has fewer than 64 operands, results included
     if backend == "compiled" and function.compiles and all(function.sizes) and count < 64:
         try:
             return function.kernel()

@@ -22,6 +22,7 @@ from robomodel.errors import warn
 from robomodel.model.parameters import INERTIAL, pseudo_inertia
 from robomodel.tolerances import NOTHING, ROUNDING, TINY
 
+THIN = 1e-6  # of the largest eigenvalue of Σ about the centre of mass: what is below, is raised
 RAISED = 0.02  # to this share
 STEPS = 200  # of Newton; some ten are the rule
 ENTRIES = np.array([pseudo_inertia(row) for row in np.eye(len(INERTIAL)).tolist()])
@@ -41,8 +42,7 @@ def possible(values: Array, length: float) -> Array:
     largest = float(size[-1])
     if largest <= 0.0:
         largest = max(m, 0.0) * length**2
-    # of the largest eigenvalue of Σ about the centre of mass: what is below, is raised
-    raised = np.where(size > 1e-6 * largest, size, RAISED * largest)
+    raised = np.where(size > THIN * largest, size, RAISED * largest)
     if np.array_equal(raised, size) and (m > 0.0 or not values[:4].any()):
         return values
     sigma = axes * raised @ axes.T + shift
@@ -303,10 +303,10 @@ def _least(along: tuple[float, Array, Array], data: float, bend: float) -> float
     low, high = 0.0, 1.0 / max(-float(np.min(rates, initial=0.0)), TINY)
     t = min(1.0, 0.5 * high)
     at_start = abs(data + constant - float(weights @ rates))
-    for _ in range(60):  # of a line search, which ends where the slope is
+    for _ in range(60):  # a line search, which ends where the slope is a tenth
         shares = rates / (1.0 + t * rates)
         slope = data + bend * t + constant - float(weights @ shares)
-        if abs(slope) <= 0.1 * at_start:  # of that at its start; steps
+        if abs(slope) <= 0.1 * at_start:
             break
         low, high = (t, high) if slope < 0.0 else (low, t)
         t -= slope / (bend + float(weights @ shares**2))

@@ -32,6 +32,7 @@ from robomodel.scalars import Scalar, Vector, added, dot, subtracted
 from robomodel.spatial.rotations import from_quaternion
 
 MOVED = {"rotation": 5e-3, "bias": 0.1}  # thresholds of relinearisation [rad; rad/s, m/s²]
+SWING = 1.0  # [m/√s]: random walk of a swing foot, so that it may soon be anywhere
 TURN = Spherical()
 
 
@@ -361,7 +362,7 @@ def _smoothed(
         "rotation": Rotations(model), "position": Vectors(3), "velocity": Vectors(3),
         "bias": Vectors(6), "feet": Vectors(3 * k),
     }  # fmt: skip
-    # number of times that may be linearised again
+    # the last 20 times may be linearised again
     smoother = Incremental(spaces, threshold=MOVED, lag=20)
     moves, beside, stay = inertial_step(model, step), feet_beside(model, k), FeetStay(k)
 
@@ -374,8 +375,7 @@ def _smoothed(
     inertial, white = diagonal(change), diagonal(np.ones(3 * k))
     wander = diagonal(noise.drift * sure * math.sqrt(step / 1e3))
     constant = Equal("bias", Vectors(6))
-    # [m/√s]: random walk of a swing foot, so that it may soon be anywhere
-    weights = 1.0 / (math.sqrt(step) * np.array([1.0, noise.slip]))
+    weights = 1.0 / (math.sqrt(step) * np.array([SWING, noise.slip]))
     slipping = np.zeros((count, k), dtype=bool)
     placed = legs.placed(0, legs.rotation, legs.position)
     first = {"rotation": legs.rotation, "position": legs.position, "velocity": np.zeros(3)}

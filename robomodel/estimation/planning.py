@@ -48,6 +48,7 @@ from robomodel.scalars import Scalar, Vector, dot
 from robomodel.tolerances import NOTHING
 
 BAUMGARTE = 20.0  # 1/s: rate at which drift of stance points decays
+FORCE = 1e-3  # weight of contact forces relative to torques, so that redundant ones are unique
 
 
 @dataclass(frozen=True, eq=False)
@@ -417,8 +418,7 @@ class _PlanningProblem:
                 graph = graph.add(point_velocity(self.model, keys), 0.0, times=times[:1])
         for i in range(len(self.points)):
             rows = (3 * i, 3 * i + 1, 3 * i + 2)
-            # weight of contact forces relative to torques, so that redundant ones are unique
-            for flags, noise in ((free[:, i], 0.0), (~free[:, i], 1.0 / 1e-3)):
+            for flags, noise in ((free[:, i], 0.0), (~free[:, i], 1.0 / FORCE)):
                 if np.any(flags):
                     reading = Reading("f", rows, 3 * len(self.points))
                     graph = graph.add(reading, noise, times=np.flatnonzero(flags))
@@ -551,6 +551,7 @@ class _PlanningProblem:
 
 
 Bounds: TypeAlias = Mapping[str, tuple[float, float]]
+TIP = 1e-3  # N: radius by which the tip of a friction cone is rounded, towards the inside
 
 
 def _point_motion(model: Model, frames: tuple[FrameKey, ...]) -> TracedFactor:
@@ -719,8 +720,7 @@ class ConeMargins(FactorBase):
         across = np.eye(3) - np.outer(n, n)
         f = x[0].reshape(len(x[0]), self.count, 3)[:, list(self.chosen)]
         push, side = f @ n, f @ across
-        # N: radius by which the tip of a friction cone is rounded, towards the inside
-        size = np.sqrt(np.einsum("...i,...i->...", side, side) + 1e-3**2)
+        size = np.sqrt(np.einsum("...i,...i->...", side, side) + TIP**2)
         slope = np.zeros((len(f), self.rows, 3 * self.count))
         for row, i in enumerate(self.chosen):
             here = slice(3 * i, 3 * i + 3)

@@ -128,7 +128,7 @@ def base_parameters(
     space, scale, gap = _row_space(model, start, rows, keys)
     echelon, pivots = reduced(space, _order(model))
     matrix = echelon * scale / scale[pivots, None]
-    # scaled coefficients below are rounding of closed loops: no force would tell them
+    # smaller scaled coefficients are rounding of closed loops: no force would tell them
     matrix[np.abs(echelon) < 1e-7] = 0.0
     matrix[range(len(pivots)), pivots] = 1.0
     words = tuple(_worded(names, row, pivot) for row, pivot in zip(matrix, pivots, strict=True))
@@ -182,7 +182,7 @@ def _row_space(
     """Row space in scaled parameters, the scales, and the gap of a stacked regressor."""
     rng = np.random.default_rng(SEED)
     each = len(rows) if rows else model.nv
-    # rows of the stacked regressor per column
+    # three rows of the stacked regressor per column
     times = -(-3 * count(model) // (each * CONFIGURATIONS))
     q = np.repeat(drawn(model, rng, CONFIGURATIONS, start), times, axis=0)
     states = len(q)

@@ -41,6 +41,8 @@ from robomodel.model.parametric import parametric
 from robomodel.tolerances import CONVERGED, NOTHING, RANK, ROUNDING, SAME, TINY
 
 UNOBSERVED = 1e-7  # singular values, relative to the largest, below which directions are unobserved
+GROUPED = 1e-3  # least component of a parameter in an unobserved direction to belong to its group
+HIDDEN_BY_NOISE = 0.2  # the same in a direction that noise dominates
 LEAST_WRONG, MOST_WRONG = (
     1e-3,
     0.1,
@@ -228,7 +230,7 @@ class _Problem:
             damping, cost = 1e-6, math.inf
             weights = np.ones_like(self.readings.values)
             file, wrong = p, MOST_WRONG * self._units
-            for _ in range(50):  # iterations
+            for _ in range(50):
                 left, by_q, by_p = self._linearized(q, p, weights)
                 if self.robust:
                     weights = self._weights(left, weights)
@@ -426,7 +428,7 @@ class _Problem:
         left = reduced.right.reshape(count, -1)
         width = left.shape[1]
         pieces = [slice(n * count, (n + 1) * count) for n in range(width)]
-        # deviations of readings below are rounding, of which there is no model in time
+        # smaller deviations of readings are rounding, of which there is no model in time
         exact = math.sqrt(reduced.variance(0.0)) < 1e-9
         noise = Autoregression.of(left.T.ravel(), pieces, 0 if exact else HIGHEST)
         columns = reduced.matrix.reshape(count, width, -1)
@@ -441,8 +443,7 @@ class _Problem:
         _, s, vt = np.linalg.svd(matrix / norms, full_matrices=True)
         s = np.concatenate([s, np.zeros(len(p) - len(s))])
         null = vt[s <= UNOBSERVED * max(s[0], TINY)]
-        # least component of a parameter in an unobserved direction to belong to its group
-        groups = _groups(null, self.names, 1e-3)
+        groups = _groups(null, self.names, GROUPED)
         known = self._measured(q)
         deviation = math.sqrt(reduced.variance(len(p) - len(null)))
         rows = np.concatenate([matrix, np.diag(deviation / wrong)]) * self._units
@@ -454,8 +455,7 @@ class _Problem:
         _, s, vt = np.linalg.svd(matrix * wrong, full_matrices=True)
         s = np.concatenate([s, np.zeros(len(p) - len(s))])
         taken = {name for group in groups for name in group}
-        # the same in a direction that noise dominates
-        hidden = _groups(vt[s <= deviation], self.names, 0.2)
+        hidden = _groups(vt[s <= deviation], self.names, HIDDEN_BY_NOISE)
         groups += tuple(group for group in hidden if not taken.intersection(group))
         for name in taken:
             n = self.names.index(name)

@@ -148,7 +148,7 @@ def force_warnings(
             signs.append(name)
         elif lags is not None and there.all() and (lag := lags.best(i, columns(i))):
             delays.setdefault(lag, []).append(name)
-        # largest plausible residual, relative to the root mean square of the forces
+        # a plausible model leaves less of the root mean square of the forces
         elif residual > 0.7 * size and np.linalg.norm(p) > SCALE_OFF * size:
             unexplained.append(f"{name} ({100.0 * residual / size:.0f} %)")
     result = []
@@ -190,7 +190,7 @@ class _Lags:
     def of(cls, late: Callable[[float], Array], step: float, count: int) -> _Lags | None:
         if count < LONG_LOG:
             return None
-        most = min(20, count // 10)  # largest delay in samples that is tried
+        most = min(20, count // 10)  # samples: larger delays are not tried
         return cls(most, np.stack([late(lag * step) for lag in range(-most, most + 1)]))
 
     def best(self, i: int, columns: Array) -> int:
@@ -335,7 +335,7 @@ def asymmetry(coulomb: float, bias: float, viscous: float) -> str:
     more = (0.0 if math.isnan(bias) else bias) + (0.0 if math.isnan(viscous) else viscous)
     way = "positive" if more > 0.0 else "negative"
     weak = coulomb - abs(more)
-    if weak > abs(more) / 10.0:  # ratio of friction both ways above which it is no share any more
+    if weak > abs(more) / 10.0:  # beyond ten times as strong, a share says nothing
         return f"{200.0 * abs(more) / weak:.0f} % stronger at {way} velocity"
     return f"{abs(more):.3g} stronger at {way} velocity than without"
 

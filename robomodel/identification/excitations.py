@@ -684,7 +684,7 @@ class ExcitationSearch:
     ) -> tuple[FourierMotion, RegressorScale]:  # fmt: skip
         """The best motion within limits, and its regressor's scale; ValueError if there is none."""
         family, model = self.family, self.family.model
-        # of the motions that scale regressors, which are always the same
+        # the motions that scale regressors are always the same, those of this seed
         scaling, candidates = self.drawn(20061004), self.drawn(seed)
         motions: list[FourierMotion] = []
         if len(scaling) and len(candidates):
@@ -712,7 +712,7 @@ class ExcitationSearch:
     def time(self) -> Array:
         """Times within a period at which motions are evaluated."""
         family = self.family
-        # states per period and harmonic at which motions are evaluated
+        # 12 states per period of the highest harmonic
         return np.linspace(0.0, family.period, 12 * family.harmonics, endpoint=False)
 
     def drawn(self, seed: int | np.random.Generator | None) -> Array:
@@ -755,7 +755,7 @@ class ExcitationSearch:
         """Objective plus penalty on violated limits (m,); infinite if a loop opens."""
         result = np.full(len(numbers), np.inf)
         states = len(self.time) * len(scale.levels) * len(scale.basis)
-        each = max(1, 2_000_000 // states)  # size of the regressors evaluated at a time
+        each = max(1, 2_000_000 // states)  # numbers of the regressors at a time: 16 MB
         for first in range(0, len(numbers), each):
             at = slice(first, first + each)
             motion = self.family.along(self.time, numbers[at], near)
@@ -792,7 +792,7 @@ class ExcitationSearch:
     def within(self, numbers: Array, time: Array) -> FourierMotion | None:
         """The motion at these times, reduced until it is within limits; None if that fails."""
         best, low, high = None, 0.0, 1.0
-        for n in range(12):  # of a motion's size, at most
+        for n in range(12):  # bisections of a motion's size
             share = high if n == 0 else 0.5 * (low + high)
             motion = self.family.along(time, self.family.shrunk(numbers, share))
             if self.worst(motion) <= 1.0 and self._joined(motion):
@@ -834,7 +834,7 @@ def descend(cost: Cost, x: Array, steps: int, notify: Callable[[Array], None]) -
         longest = float(np.abs(way).max(initial=0.0))
         if longest == 0.0:
             break
-        way *= min(1.0, 0.3 / longest)  # largest step, as a fraction of a joint's range
+        way *= min(1.0, 0.3 / longest)  # at most this share of a joint's range
         trials = x + TRIED[:, None] * way
         costs = cost(trials)
         best = int(np.argmin(costs))
@@ -847,7 +847,7 @@ def descend(cost: Cost, x: Array, steps: int, notify: Callable[[Array], None]) -
         step, before = trials[best] - x, gradient
         x = trials[best]
         notify(x)
-        if idle >= 3:  # number of idle steps that end the descent
+        if idle >= 3:
             break
         value, gradient = slope(x)
         change = gradient - before

@@ -389,6 +389,7 @@ def _noise(error: Array, exact: bool, pieces: list[slice], robust: bool) -> Auto
 
 BODY = len(INERTIAL)
 UNKNOWN = 0.05  # assumed size of a loss that the file lacks, relative to the forces
+ASSUMED_LOSS = 3.0  # relative deviation of such a loss
 POINT_EXTENT = 0.02  # extent assumed for a point mass, relative to the robot's longest link
 
 
@@ -405,7 +406,7 @@ def assumptions(
     cones = _bodies(model, nominal, changing, named, notes)
     scalars = _scalars(filed.names, nominal, changing, data, notes)
     directions = _directions(model, nominal, changing, named, balanced)
-    spread = np.where(filed.values[scalars] > 0.0, share, 3.0)  # relative deviation of such a loss
+    spread = np.where(filed.values[scalars] > 0.0, share, ASSUMED_LOSS)
     return ParameterPrior(cones, scalars, nominal, directions, share**-2.0, spread**-2.0), notes
 
 

@@ -46,6 +46,8 @@ from robomodel.tolerances import TINY
 
 UNKNOWN_SHARE = 0.1  # information gain below which a parameter counts as unknown
 FORM_WORDS = {"stribeck": "static friction (Stribeck)", "asymmetric": "another one each way"}
+SURE = 2.0  # deviations above which a change is listed
+NOTED = 1e-3  # the least share of a coordinate's forces that it makes then
 LARGE = 1e-2  # the least share of one that is less sure
 
 
@@ -271,14 +273,11 @@ class Identified:
             made = abs(group.value - old) * self.effects[at[group.pivot]]
             share = np.nan_to_num(made / forces)
             where = int(np.argmax(share))
-            # deviations above which a change is listed
-            sure = abs(group.value - old) > 2.0 * group.deviation
-            # the least share of a coordinate's forces that it makes then
-            if share[where] > (1e-3 if sure else LARGE):
+            sure = abs(group.value - old) > SURE * group.deviation
+            if share[where] > (NOTED if sure else LARGE):
                 change = GroupChange(group, old, self.model.dof_names[where], float(made[where]),
                                      float(share[where]))  # fmt: skip
                 found.append(change)
-        # number of changed parameters that are listed
         return sorted(found, key=lambda each: -each.share)[:12]
 
     def interval(self, level: float = 0.95) -> Array:
@@ -417,7 +416,7 @@ def identify(
     _refuse_zeros(log)
     options = _Options(changing, named, share, robust, balanced, folds)
     result, left = _identified(model, readings, options)
-    for _ in range(3 if friction else 0):  # times that friction's form is looked at
+    for _ in range(3 if friction else 0):  # friction's form is looked at so often
         forms = left.forms
         more = {
             "stribeck": [x.name for x in forms if not math.isnan(x.peak)],

@@ -436,7 +436,7 @@ def _step(table: _Table, time: Array) -> float | None:
     if wrong.any():
         raise table.wrong("time does not increase", int(np.argmax(wrong)) + 1)
     mean = float(np.mean(steps))
-    # accepted deviation of steps, relative to the mean, for even times
+    # times are even if their steps are within 1 % of the mean
     return mean if np.all(np.abs(steps - mean) <= 0.01 * mean) else math.nan
 
 
@@ -453,7 +453,7 @@ def _evenly(table: _Table) -> tuple[_Table, list[str], DescriptionError | None]:
     steps = np.diff(time)
     mean = float(np.mean(steps))
     off = np.abs(steps - np.median(steps))
-    # largest deviation, relative to the step, that is interpolated to even times
+    # steps that are off by less are interpolated to even times
     if np.any(wrong := off > 0.5 * np.median(steps)):
         at = int(np.argmax(wrong))
         uneven = table.wrong(
@@ -708,7 +708,7 @@ def smooth_velocities(model: Model, q: Array, step: float, cutoff: float) -> Arr
             f"velocities is a frequency between 0 and {most:g} Hz, half of the samples' rate, got "
             f"{cutoff!r}"
         )
-    sections = butter(4, cutoff, fs=1.0 / step, output="sos")  # of the filter, in each direction
+    sections = butter(4, cutoff, fs=1.0 / step, output="sos")  # order 4 in each direction
     fewest = 3 * (2 * len(sections) + 1)
     if len(q) <= fewest:
         raise ValueError(f"velocities from positions need more than {fewest} samples, got {len(q)}")

@@ -46,6 +46,8 @@ ZERO = (0.1, 0.01)  # assumed deviation of an encoder's zero [rad, m], times the
 RATIO = 0.05  # assumed relative deviation of a gear ratio
 CONSTANT = 0.3  # assumed relative deviation of a torque constant in the file
 ASSUMED_CONSTANT = 3.0  # the same of a torque constant that is not in the file
+STRIBECK = 0.1  # assumed Stribeck velocity, relative to the largest speed
+SPREAD = 1.0  # deviation of its logarithm, and of static friction in units of the forces
 ASSUMED_DELAY = 0.05  # assumed deviation of a delay [s]
 DELAY_UNIT = 0.01  # unit of delays [s]
 LATEST = 0.25  # longest delay [s]; forces within this time of both ends of a log are not used
@@ -713,15 +715,13 @@ def with_friction(
             fastest = float(np.max(np.abs(readings.motion(none).rate(name)[0])))
             if fastest == 0.0:
                 raise ValueError(f"{what}: joint '{name}' does not move in this log")
-            # assumed Stribeck velocity, relative to the largest speed
-            static, width = 0.1 * fastest, size / fastest
+            static, width = STRIBECK * fastest, size / fastest
             pair = (
                 (("static friction", size), ("Stribeck velocity", static))
                 if what == "stribeck"
                 else (("bias", size), ("damping difference", width))
             )
-            # deviation of its logarithm, and of static friction in units of the forces
-            unknowns += [CalibrationParameter(kind, name, 1.0, x) for kind, x in pair]
+            unknowns += [CalibrationParameter(kind, name, SPREAD, x) for kind, x in pair]
     return replace(readings, unknowns=(*readings.unknowns, *unknowns))
 
 

@@ -199,7 +199,7 @@ def _several_ways_on(
         return []
     geometry, columns = problem.geometry, problem.columns
     texts = []
-    for way in ways[:4]:  # that a message names
+    for way in ways[:4]:  # a message names no more
         assert way.ahead is not None
         singles = [c for c in columns if geometry.links[c.link].joint.nq == 1]
         at = [f"'{c.label}' {way.ahead[geometry.links[c.link].q]:.3g}" for c in singles]

@@ -43,7 +43,7 @@ class Branch:
     def better(self, other: Branch) -> bool:
         """True if the rule takes this one."""
         one, two = ((x.moving, len(x.still)) for x in (self, other))
-        # relative: bodies that turn by so little more turn as much
+        # bodies that turn by a thousandth more turn as much
         return one > two or (one == two and self.turning < (1.0 - 1e-3) * other.turning)
 
 
@@ -63,7 +63,7 @@ def branches_at(problem: ClusterProblem, q: Array, rank: int) -> list[Branch]:
     second = _second_derivatives(problem, q, left[:, here:], null)
     found: list[Array] = []
     for motions in _tangent_spaces(second, mobility):
-        # distance of projections on motions, of length 1, up to which they are one
+        # spaces of motions whose projections differ by less are one
         if all(np.linalg.norm(motions @ motions.T - x @ x.T) > 1e-3 for x in found):
             found.append(motions)
     spaces = [null @ each for each in found]
@@ -98,10 +98,10 @@ def _tangent_spaces(forms: Array, mobility: int) -> list[Array]:
     rng = np.random.default_rng(20240609)
     d = forms.shape[1]
     spaces = []
-    # directions from which Newton's method looks for motions of second order
+    # Newton's method looks for motions of second order from many directions
     for start in rng.standard_normal((64, d)):
         x = start / np.linalg.norm(start)
-        for _ in range(30):  # of Newton's method, at most
+        for _ in range(30):  # steps of Newton's method, at most
             slopes = forms @ x
             step = np.linalg.pinv(slopes, rcond=SAME) @ (0.5 * slopes @ x)
             x = (x - step) / np.linalg.norm(x - step)
@@ -174,7 +174,7 @@ def _ahead(problem: ClusterProblem, q: Array, motions: Array, others: list[Array
             moved = geometry.difference(q[None], there)[0] / problem.unit
             sizes = float(np.linalg.norm(moved) * np.linalg.norm(step))
             mobility = len(moved) - decomposed(problem, problem.conditions(there)[1])[1][0]
-            # least cosine between motions at the point and where it is taken up
+            # the cosine between motions at the point and where the branch is taken up
             if moved @ step > 0.9 * sizes and mobility == motions.shape[1]:
                 result: Array = there[0]
                 return result

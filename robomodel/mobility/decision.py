@@ -496,7 +496,7 @@ def decide(problem: ClusterProblem, *, mend: bool = True) -> Decision | None:
     if the walks stay open by less than :data:`LARGEST_ROUNDING`. It is taken if the singular value
     is as small as the rounding.
     """
-    rng = np.random.default_rng(20240609)  # seed
+    rng = np.random.default_rng(20240609)
     decision = _first_rank(problem, rng, mend=mend)
     if decision is None or not decision.rank or decision.kept >= ROUNDED_CONDITION:
         return decision
@@ -532,7 +532,7 @@ def _first_rank(
     at_start = float(Points.at(problem, problem.start[None]).open[0])
     before = at_start if at_start < LARGEST_ROUNDING else float(gap)
     singular = Points.at(problem, q[None]).singular[0]
-    # singular values above this share of the largest are not rounding's
+    # singular values of 3 % of the largest are not rounding's
     low = int(np.sum(singular > 0.03 * largest(singular)))
     high = int(np.sum(singular > ROUNDING * largest(singular)))
     for rank in range(low, min(high, columns - 1) + 1):
@@ -625,7 +625,7 @@ def _triangle(rows: Array) -> Array:
     threads, which would wait for each other on a busy processor.
     """
     triangle: Array = np.zeros((0, rows.shape[1]))
-    # rows of a matrix that are factored at a time
+    # 40 rows at a time
     for part in np.array_split(rows, max(1, len(rows) // 40)):
         triangle = np.asarray(np.linalg.qr(np.concatenate([triangle, part]), mode="r"))
     return triangle

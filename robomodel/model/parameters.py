@@ -361,7 +361,7 @@ def _solved_together(model: Model, names: frozenset[str]) -> Model:
     rng = np.random.default_rng(7)
     geometry, listed = _geometry(model), parameters(model, geometry=True)
     seen: dict[int, Array] = {}
-    for _ in range(8):  # of parameters and positions at which zeros of conditions are looked for
+    for _ in range(8):  # draws at which zeros of conditions are looked for
         other = {geometry[n][0]: listed[n] + rng.uniform(-0.1, 0.1) for n in sorted(names)}
         moved = with_numbers(model, *described(model, other))
         for index in ties:

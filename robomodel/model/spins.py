@@ -111,7 +111,7 @@ def _of_cluster(model: Model, cluster: Cluster, share: float) -> list[Spin]:
     def others() -> list[_Place]:
         """Further configurations of the cluster."""
         places = []
-        for _ in range(3):  # configurations at which a line must be the same
+        for _ in range(3):  # a line must be the same at other configurations
             step = rng.standard_normal(cluster.nv) @ still.motions
             moved = geometry.integrate(start, 0.2 * step / np.linalg.norm(step) * unit)
             q, gap = close(geometry, moved[None], ToNearest(), rows=rows)

@@ -33,6 +33,9 @@ from robomodel.motion.trajectory import Trajectory
 from robomodel.tolerances import CLOSED, SAME
 
 FINEST = 100.0 * float(np.finfo(float).eps)  # relative tolerance, as SciPy has it
+RENEWED = 1.2  # growth of ‖G‖² above which bases are renewed
+TOO_LONG = 4.0  # growth of ‖G‖² for which a step is too long
+MOST_TURN = 3.0  # K turns by at most this multiple of the joints' motion
 AROUND = 4  # states on each side of a gap: their polynomial has the order of DOP853's interpolant
 
 
@@ -224,7 +227,7 @@ class Adaptive(Run):
                 self._keep(now, state, signals)
             x = state[:size]
             coordinates, renewed, checks = equations.coordinates.renewed(x)
-            if len(checks) and checks[1] > 1.2:  # growth of ‖G‖² above which bases are renewed
+            if len(checks) and checks[1] > RENEWED:
                 equations = replace(equations, coordinates=coordinates, start=None)
                 state = np.concatenate([coordinates.row(renewed), self._speeds(state)])
                 solver = self._solver(equations, (now, end), renewed, self._length)
@@ -307,7 +310,7 @@ class Adaptive(Run):
                 error, h = reason, 0.5 * (length if over else h)
                 continue
             checks = equations.coordinates.renewed(after)[2]
-            if not len(checks) or checks[1] < 4.0:  # growth of ‖G‖² for which a step is too long
+            if not len(checks) or checks[1] < TOO_LONG:
                 break
             h *= 0.5
         else:
@@ -326,8 +329,7 @@ class Adaptive(Run):
         """True if a step of length h from x may come near to a change point."""
         if not self.step.layout.checks:
             return False
-        # K turns by at most this multiple of the joints' motion
-        return self._distance < 3.0 * h * self._speed(x, equations)
+        return self._distance < MOST_TURN * h * self._speed(x, equations)
 
     def _speed(self, x: Array, equations: Equations) -> float:
         """The largest velocity of a joint."""

@@ -98,7 +98,7 @@ def placed(
     from scipy.optimize import minimize_scalar
 
     low, high = gap
-    # share of a step to which its end is placed; stages stay a tenth from change points
+    # its end is placed to a hundredth of a step: stages stay a tenth from change points
     middle, exact = 0.5 * (low + high), 0.01 * h
     longest = (1.0 + middle) * h
     ahead = float(minimize_scalar(distance, bounds=(0.0, longest), method="bounded",

@@ -99,7 +99,7 @@ class Plant:
 
     def closed(self, here: Model, q: Vector, more: int = 0) -> list[Scalar]:
         """q with loops closed, by ``more`` Newton steps than usual."""
-        times = 8 if self.careful else self.closing  # these steps near change points
+        times = 8 if self.careful else self.closing  # careful: near change points
         return tangent.closed(here, q, times + more, careful=self.careful)
 
 

@@ -266,7 +266,7 @@ def run_over_time(
     computed, while these are in the cache, and again where they have changed.
     """
     times, layout = rows.shape[1] - 1, step.layout
-    # steps between checks for contact problems that the kernel has not solved
+    # every 64 steps, contact problems that the kernel has not solved are looked for
     size = 64 if step.rows.size else min(max(times, 1), LONG)
     stop = threading.Event()
     if step.setting is not None and step.setting.planes:

@@ -100,7 +100,7 @@ def semi_implicit_euler(
         cluster = here.clusters[each.index]
         bend = rates_of_joints(here, cluster, start.q[cluster.q], bias[cluster.spanning_v])
         way, half = along[cluster.q], 0.5 * h
-        # share of a way by which its curve is followed: tangents turn by 0.6 then
+        # followed along its curve from where its tangent turns by 0.6
         turned = half * half * dot(bend, bend) - 0.3**2 * dot(way, way)
         q[cluster.q] = advanced(q[cluster.q], select(turned, half * h, 0.0), bend)
     return End(here, plant.closed(here, q), z)

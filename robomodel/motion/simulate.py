@@ -130,7 +130,7 @@ def simulate(
     inputs = Inputs.of(model, tau, f_ext, hold, setup.saturate)
     tolerances = _tolerances(as_real(rtol, "rtol"), as_real(atol, "atol"))
     if step is None and (chosen not in (None, *ADAPTIVE) or inputs.stepwise):
-        step = 1e-3  # default step
+        step = 1e-3
     duration = None if duration is None else as_real(duration, "duration")
     duration = _duration(duration, step, inputs.rows)
     if chosen is None:

@@ -243,7 +243,7 @@ class Simulation(Sensors):
                     f"are not-a-number until they are reset: rows {some}; shorter steps may help"
                 )
             )
-        # contact residual from which on there is a warning in single precision
+        # single precision leaves residuals that double precision does not
         limit = UNSOLVED if self._dtype == "float64" else 1e-3
         if np.any(self.contact_residual > limit):
             warn(

@@ -130,7 +130,7 @@ class Terrain:
         cells = np.max(last - first, axis=1, initial=0) + 1
         for count in np.unique(cells).tolist():
             same = np.flatnonzero(cells == count)
-            # cells examined together
+            # at most 20 000 cells together, which bounds the memory
             for part in np.array_split(same, 1 + len(same) * count**2 // 20000):
                 i, j = (first[part, n, None] + np.arange(count + 1) for n in (0, 1))
                 corners = np.empty((len(part), count + 1, count + 1, 3))

@@ -140,8 +140,8 @@ def exact_states(
     Accelerations are of the size :data:`FALL` if gravity has no effect on the robot, or is
     balanced. ``check``: draw other states than for a fit.
     """
-    rng = np.random.default_rng(20260302 + check)  # seed
-    n = 800  # at which errors are told
+    rng = np.random.default_rng(20260302 + check)
+    n = 800  # states at which errors are told
     if not check:
         work = model.nv * (11.0 * len(model.bodies)) ** 2
         n = int(np.clip(WORK / max(work, 1.0), *FITTED))
@@ -154,12 +154,12 @@ def exact_states(
     lean = np.linalg.solve(low, np.einsum("nji,nj->ni", back, gravity)[..., None])
     size = math.sqrt(float(np.mean(lean**2)))
     without = FALL * math.sqrt(float(np.mean(np.sum(low**2, axis=(1, 2)))) / model.nv)
-    balanced = size < 1e-3 * without  # of these torques: gravity's on a balanced robot are less
+    balanced = size < 1e-3 * without  # gravity hardly acts on a balanced robot
     if balanced:
         size = without
     up = back @ np.linalg.inv(np.swapaxes(low, 1, 2))
     draws = rng.standard_normal((2, n, model.nv)) * size
-    # rad/s: ratio of accelerations to velocities in the states
+    # accelerations are 10 rad/s times velocities
     v = np.einsum("nij,nj->ni", up, draws[0] / 10.0)
     bias = State(model, unstack(q), (), unstack(v)).bias
     along = stack([bias[r] for r in tree.velocities], (n,))

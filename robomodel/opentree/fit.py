@@ -42,6 +42,7 @@ from robomodel.opentree.errors import Error, Measure, on_arrays
 from robomodel.opentree.mirror_images import symmetric
 from robomodel.tolerances import NOTHING, TINY
 
+GRAVITY = 10.0  # times as exact as other torques, because it always acts
 FIRST, LAST, STEP = 1.0, 1e-10, 0.25  # γ, and its steps: Newton's method follows in a few steps
 REWEIGHTED = (1e-4, 1e-6, 1e-8, LAST)  # γ at which absolute values are taken for squares anew
 CENTRED, SETTLED = 0.1, 1e-4  # of γ, and of the squares: the accuracy on the way
@@ -71,7 +72,7 @@ def best(
     if not tried:
         return None
     least = min(map(_worst, tried))
-    # of the least error: worth a larger γ
+    # a larger γ is worth two per cent of error
     taken = next(x for x in tried if _worst(x) <= max(1.02 * least, FLOOR))
     weights = np.ones(tree.model.nv)
     for _ in range(REFITS):
@@ -160,8 +161,7 @@ class Problem:
         """A (f, f), b (f,) and c of the squares ½ zᵀ A z - b z + ½ c, weighted by (n, nv)."""
         f = self.rows.shape[2]
         a, b, c = np.zeros((f, f)), np.zeros(f), 0.0
-        # times as exact as other torques, because it always acts
-        for rows, off, share in ((self.rows, self.off, 1.0), (self.still, self.hanging, 10.0)):
+        for rows, off, share in ((self.rows, self.off, 1.0), (self.still, self.hanging, GRAVITY)):
             root = share * np.sqrt(weights / len(rows))
             flat, right = (rows * root[..., None]).reshape(-1, f), (off * root).ravel()
             a += flat.T @ flat
@@ -173,7 +173,7 @@ class Problem:
         """Weights (n, nv) by which squares are as absolute values, near z."""
         error = np.abs(self.rows @ z - self.off)
         usual = np.median(error, axis=0) + NOTHING
-        # of the median: errors below count as squares
+        # errors below 0.3 of the median count as squares
         shares = usual / np.maximum(error, 0.3 * usual)
         return np.asarray(importance * shares / (2.0 * len(usual)))
 
@@ -183,7 +183,7 @@ class Problem:
         values[self.free] += z
         values = symmetric(self.tree, self.nominal, values)
         filed = parameters(self.tree).values
-        rounded = [float(f"{each:.{9}g}") for each in values]  # of fitted numbers
+        rounded = [float(f"{each:.9g}") for each in values]
         return with_parameters(self.tree, np.where(self.free, rounded, filed))
 
 
@@ -246,7 +246,7 @@ def _assumed(
     length = 0.1 * float(np.median(extents)) if extents else 0.01
     cones = []
     for n, ten in tens.items():
-        # of the tree's mass: least mass of a body at the start
+        # a body starts with at least 1e-4 of the tree's mass
         nominal[size * n : size * (n + 1)] = _raised(ten, 1e-4 * total, length)
         cones.append(Cone.of(size * n, nominal[size * n : size * (n + 1)]))
     inertia = np.median(np.diagonal(mass, axis1=1, axis2=2), axis=0)
@@ -276,7 +276,7 @@ def _raised(ten: Array, least: float, length: float) -> Array:
     mass = max(float(ten[0]), least)
     center = j[:3, 3] / mass
     sizes, axes = np.linalg.eigh(j[:3, :3] - mass * np.outer(center, center))
-    # of the largest eigenvalue of a body's Σ: smaller ones start from it
+    # smaller eigenvalues start from a thousandth of the largest
     sizes = np.maximum(sizes, 1e-3 * max(float(sizes[-1]), mass * length**2))
     sigma = axes * sizes @ axes.T + mass * np.outer(center, center)
     inertia = np.trace(sigma) * np.eye(3) - sigma

@@ -278,7 +278,7 @@ class _ClusterTree(Choice):
         while left and now > LEAST_DISPLACED:
             sizes = [displacements.size(positions, self._following([f], at)) for f in left]
             best = int(np.argmin(sizes))
-            if sizes[best] >= 0.67 * now:  # of the displacement may be left with one that follows
+            if sizes[best] >= 0.67 * now:  # one more that follows must take a third of what is left
                 break
             chosen.append(left.pop(best))
             at, now = self._following(chosen[-1:], at), sizes[best]

@@ -133,7 +133,7 @@ def _led(
     origin = group.origin[np.zeros(len(targets), dtype=np.intp)]
     p, why, over = lead(group.along, origin, joints, targets)
     reached = why == Ends.FINE
-    for _ in range(4):  # in which points are led to from those beside that were reached before
+    for _ in range(4):  # each leads to points from those beside that were reached before
         left, found = np.flatnonzero(~reached), np.flatnonzero(reached)
         if not len(left) or not len(found):
             break

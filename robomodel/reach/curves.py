@@ -399,7 +399,7 @@ def sweep(
     limits, cluster = joints[joint], next(c for c in model.clusters if joint in c.joints)
     neutral = model.neutral()
     at = float(model.joint_positions(neutral)[joint])
-    # metres: how far a sliding joint without limits is moved
+    # sliding joints without limits are moved by half a metre
     reach = 0.5 if limits.type == "prismatic" else math.pi
     lower, upper = max(limits.lower, within[0]), min(limits.upper, within[1])
     lower = lower if math.isfinite(lower) else at - reach

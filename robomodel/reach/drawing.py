@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 BRANCHES = ("reachable", "any")
 DEPARTURE = 0.3  # [rad, cluster sizes] of what is near
+TYPICALLY_REGULAR = 5e-2  # of any mode: 1/‖G‖ stays above this share of what is typical
 GUESSES = (8, 32, 128)  # of any mode, a round's
 
 
@@ -131,8 +132,7 @@ def _sampling(model: Model) -> _SamplingRanges:
         typical = 1.0 / _checked(model, model.neutral(), 1)[1][:, 2]
     typical = np.where(np.isfinite(typical), typical, 0.0)
     implicit = np.array([cluster.implicit for cluster in model.clusters])
-    # of any mode: 1/‖G‖ stays above this share of what is typical
-    regular = np.where(implicit, 5e-2**2 * np.maximum(typical, 0.05**2), 0.0)
+    regular = np.where(implicit, TYPICALLY_REGULAR**2 * np.maximum(typical, 0.05**2), 0.0)
     return _SamplingRanges(tuple(ranges), regular)
 
 
@@ -195,5 +195,5 @@ def _at_change_point(model: Model, cluster: Cluster, q: Array) -> bool:
         return False
     block = model.constraint_matrix(q)[:, cluster.spanning_v]
     values = np.linalg.svd(block, compute_uv=False)
-    # least singular value of K, of its largest, away from change points
+    # away from change points K's least singular value is a larger share of its greatest
     return bool(values[rank - 1] < 1e-4 * values[0])

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from numpy.random import Generator
 
 WALKERS, BEGIN, ROUNDS, STRIDES = 96, 60, 8, 10  # walks that spread points; strides before, between
+MANY = 32  # draws at once, which show how many points these are, and may walk on from them
 FEW_STRIDES, MANY_STRIDES = 4, 24  # from such a point to a configuration that is drawn
 TRIED = 12  # points to which a path is looked for
 SAME_POINT = 1e-7  # [rad, sizes] between a configuration and where a stride along a path leads
@@ -232,7 +233,7 @@ class Group:
         p, d = wander(self.along, self.origin[np.zeros(WALKERS, dtype=np.intp)], rng, BEGIN)
         found = [p]
         for _ in range(ROUNDS):
-            # share of walks' rounds that begin with new directions
+            # every other round of walks begins with new directions
             p, d = wander(self.along, p, rng, STRIDES, d if rng.random() > 0.5 else None)
             found.append(p)
         return joined(found)
@@ -266,8 +267,7 @@ class Group:
     def _walked(self, rng: Generator, count: int) -> Points:
         """Some strides from points of the pool."""
         p = self.pool[rng.integers(len(self.pool.q), size=count)]
-        # draws at once, which show how many points these are, and may walk on from them
-        strides = FEW_STRIDES if count < 32 else MANY_STRIDES
+        strides = FEW_STRIDES if count < MANY else MANY_STRIDES
         return wander(self.along, p, rng, strides)[0]
 
     def around(self, rng: Generator, count: int, reach: float) -> Points:

@@ -177,7 +177,7 @@ class Reachable:
         q = np.tile(linkage.groups[0].start, (count, 1))
         for group, rows in zip(linkage.groups, thinned, strict=True):
             p = group.draw(rng, count, rows)
-            for _ in range(20 if regular and group.freedoms else 0):  # of what is not
+            for _ in range(20 if regular and group.freedoms else 0):  # draws what is not anew
                 bad = np.flatnonzero(group.regularity(p) < REGULAR * group.typical)
                 if not len(bad):
                     break

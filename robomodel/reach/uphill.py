@@ -84,7 +84,7 @@ class _Climb:
         """Uphill as far as it goes: along the gradient, then by Newton's method."""
         chart = Chart.at(self.part, q)
         stride, begun, dead = STRIDE, self.height(self.start), False
-        for _ in range(300):  # of the longest strides, 30 radians
+        for _ in range(300):  # 30 radians of the longest strides
             if self.height(q) - begun > self.endless:
                 return _Top(q, math.inf, "", "")
             slopes, names = self._slopes(q, chart, self._met(q), dead)
@@ -98,7 +98,7 @@ class _Climb:
                 newton = self._newton(chart, force, direction, dead)
             if newton is not None and np.linalg.norm(newton) <= stride:
                 way, size = newton, float(np.linalg.norm(newton))
-            # strides below are none: what is left of the height is their square
+            # what is left of the height is the square of so short a stride
             if size <= CONVERGED or stride < 1e-5:
                 return self._named(q, chart, force, names)
             motions = self._motions(q) if chart is None else chart.basis
@@ -258,7 +258,7 @@ class _Climb:
                 break
             chosen.append(reached[int(np.argmax(heights))])
             away = self.part.geometry.difference(chosen[-1], reached) / self.part.unit
-            # radians, or cluster sizes, between these
+            # starts are half a radian, or half a cluster's size, apart
             near = np.linalg.norm(away[:, list(self.part.columns)], axis=1) < 0.5
             heights = np.where(near, -math.inf, heights)
         return chosen

@@ -231,7 +231,7 @@ def key(sketches: Sequence[Sketch]) -> Iterator[str]:
 
 
 def _numbered(each: Sketch) -> bool:
-    # most letters of names in a drawing; beyond, numbers with a key
+    # drawings with more than 70 letters of names have numbers and a key
     return sum(len(pin.name) for pin in each.pins) > 70
 
 
@@ -286,7 +286,7 @@ def _overlap(
 def _distinct(points: Sequence[Point]) -> list[Point]:
     distinct: list[Point] = []
     for x, y in points:
-        # of the drawing's size: nearer points are one
+        # points nearer than a thousandth of the drawing are one
         if all(abs(x - a) + abs(y - b) > 1e-3 * WIDTH for a, b in distinct):
             distinct.append((x, y))
     return distinct

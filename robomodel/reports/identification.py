@@ -174,7 +174,7 @@ def _plots(fit: Identified, model: Model) -> Iterator[Plot]:
 
 def force_plots(fit: Identified, model: Model) -> Iterator[tuple[Plot, Plot]]:
     """For each coordinate with measured forces: the forces, and the residuals."""
-    every = max(1, len(fit.measured) // 600)  # most samples of a motion in a picture
+    every = max(1, len(fit.measured) // 600)  # at most 1200 samples in a picture
     at = np.arange(0, len(fit.measured), every)
     x = at.astype(float) if fit.times is None else fit.times[at]
     along = "sample" if fit.times is None else "time [s]"
@@ -233,7 +233,7 @@ def _histogram(name: str, error: Array) -> Plot:
     """The distribution of residuals, beside a normal one with their deviation."""
     error = error[np.isfinite(error)]
     size = float(np.sqrt(np.mean(error**2))) or 1.0
-    edges = np.linspace(-REACH, REACH, 31 + 1)  # of a histogram
+    edges = np.linspace(-REACH, REACH, 32)  # 31 bars
     middle = 0.5 * (edges[1:] + edges[:-1])
     counts, _ = np.histogram(error / size, edges)
     density = counts / (len(error) * (edges[1] - edges[0]))

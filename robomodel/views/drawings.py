@@ -98,7 +98,7 @@ def _placed(trees: Sequence[TreeLayout]) -> tuple[list[tuple[float, float]], flo
     x = y = MARGIN
     tallest = widest = 0.0
     for tree in trees:
-        # inches: wider graphs are placed below each other
+        # graphs wider than a page of 7.4 inches are placed below each other
         if x > MARGIN and x + tree.width + BULGE > 7.4:
             x, y, tallest = MARGIN, y + tallest + TITLE + MARGIN, 0.0
         places.append((x, y))

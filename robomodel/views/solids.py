@@ -246,7 +246,7 @@ def shape_points(shape: Shape, detail: int = 12) -> Array | None:
             return None
 
 
-def ball(points: int = 120) -> Array:  # points of a ball
+def ball(points: int = 120) -> Array:
     """Directions spread evenly (points, 3), by a spiral."""
     n = np.arange(points) + 0.5
     z, turn = 1.0 - 2.0 * n / points, math.pi * (1.0 + 5.0**0.5) * n

@@ -80,7 +80,7 @@ def still(model: Model, q: Array, width: int, height: int) -> Pixels:
     bright = 0.62 + 0.2 * normals @ LIGHT + 0.18 * np.abs(normals @ eye)
     seen = corners @ axes.T
     low, high = seen.reshape(-1, 3).min(axis=0), seen.reshape(-1, 3).max(axis=0)
-    # of the picture, by the robot
+    # the robot fills 0.9 of the picture
     scale = 0.9 * FINE * min(width / (high[0] - low[0]), height / (high[1] - low[1]))
     x = (seen[..., 0] - (low[0] + high[0]) / 2) * scale + FINE * width / 2
     y = FINE * height / 2 - (seen[..., 1] - (low[1] + high[1]) / 2) * scale

@@ -260,7 +260,7 @@ class Viewer:
             freedom.name,
             min=freedom.lower,
             max=freedom.upper,
-            step=(freedom.upper - freedom.lower) / 400,  # of a slider
+            step=(freedom.upper - freedom.lower) / 400,
             initial_value=self._value(freedom),
         )
         self.sliders[freedom.name] = slider
@@ -386,7 +386,7 @@ def _view_direction(points: Array) -> Array:
     """Where to look from: across what is flat, from above and aside; else from a corner."""
     _, spread, axes = np.linalg.svd(points, full_matrices=False)
     corner = np.array([1.3, -1.5, 0.9])
-    # of its width: what is thinner is looked at from its side
+    # what is thinner than 0.35 of its width is looked at from its side
     if len(spread) == 3 and spread[2] < 0.35 * spread[1]:
         normal = axes[2] if axes[2] @ corner > 0.0 else -axes[2]
         corner = normal + 0.25 * np.array([0.0, 0.0, 1.0]) + 0.2 * np.cross([0.0, 0.0, 1.0], normal)

@@ -326,7 +326,7 @@ def _moment_issue(inertial: Inertial) -> Issue | None:
         return None
     a, b, c = np.linalg.eigvalsh(symmetric(*inertial.inertia)).tolist()
     shown = f"the principal moments of inertia, {a:.3g}, {b:.3g} and {c:.3g} kg m²,"
-    # m² (moment/mass): within a micrometre, so the moments are rounding errors
+    # radii of gyration of a micrometre, 1e-12 m²: such moments are rounding errors
     nothing = max(WRITTEN * max(abs(a), c), 1e-12 * inertial.mass)
     if a < -nothing:
         message = f"{shown} are not all positive, as those of a body are"

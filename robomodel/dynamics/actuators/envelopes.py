@@ -551,7 +551,7 @@ def _singular_places(
     if len(rows) == count:
         for n in np.flatnonzero(values[1:] * values[:-1] < 0.0).tolist():
             low, high = float(n), n + 1.0
-            for _ in range(40):  # of a step of a path, to where motors rest
+            for _ in range(40):  # bisections of a step of a path, to where motors rest
                 middle = 0.5 * (low + high)
                 same = value(basis(path.at(middle), bases[n])) * values[n] > 0.0
                 low, high = (middle, high) if same else (low, middle)

@@ -35,6 +35,7 @@ from robomodel.tolerances import HUGE, SINGULAR
 
 STEPS = 3  # of Newton's method: enough for linkages from 0.05 rad or m away
 STEP = 0.3  # [rad, m] longest step of a linkage (root of the sum of squares), as ratios vary
+LAST_STEP = 1e-5  # [rad, m] longest last step: the error after it is of the order of its square
 CONTRADICTS = 1e-6  # [rad, m] by which redundant encoders may differ
 
 Matrix = Sequence[Sequence[Scalar]]
@@ -129,8 +130,7 @@ def from_actuators(model: Model, steps: int = STEPS) -> TracedFunction:
             size = [sizes[n] for n in rows]
             bound = CONTRADICTS**2 * (1.0 + dot(size, size))
             lost = maximum(lost, dot(off, off) - bound) if rows else lost
-        # [rad, m] longest last step: the error after it is of the order of its square
-        lost = maximum(lost, longest - 1e-5**2)
+        lost = maximum(lost, longest - LAST_STEP**2)
         lost = maximum(lost, left_open(model, q) - CONTRADICTS**2)
         for cluster in model.clusters:
             for x in cluster.geometry.alignments(q[cluster.q]) if cluster.implicit else ():

@@ -46,7 +46,7 @@ def motions(model: Model, cluster: Cluster, spanning: Array) -> Array:
     if np.all(regular):
         null = null @ np.linalg.inv(triangle)
     result: Array = null * motion.unit[:, None]
-    # of the greatest singular value of K: below it is a change point
+    # K loses a rank at change points
     lost = singular[:, motion.rank - 1] <= 1e-6 * singular[:, 0]
     result[lost] = np.nan
     return result

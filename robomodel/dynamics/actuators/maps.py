@@ -520,7 +520,7 @@ def _basis(model: Model, rows: Sequence[int], columns: Sequence[int]) -> list[in
 def _sampled(model: Model) -> list[Array]:
     """B at a few random configurations."""
     rng = np.random.default_rng(0)
-    # configurations at which ranks are counted
+    # one may be singular, where ranks are smaller
     states = [model.random_configuration(rng).tolist() for _ in range(3)]
     return [np.array(actuator_map(model, q)) for q in states]
 

@@ -43,6 +43,7 @@ LANES = (1, 2, 4, 6, 8, 12, 16)  # compiled numbers of contacts, and of other ro
 # of 692 problems of PAL's Kangaroo on two feet of two points, which 4 sweeps and 2 Newton steps
 # have not solved to 1e-11, these solve 674, 687 and 690
 COMPILED = (8, 24, 96)  # sweeps, each time followed by Newton steps, all compiled
+MORE, POLISH = 16, 5  # Newton steps from sweeps, and from interior points
 SMALL = 16  # rows up to which they are compiled
 QUICK = (8, 24)  # sweeps, each followed by Newton's method
 LONG = (400,)  # sweeps if all else failed: they take as long as an interior point
@@ -283,9 +284,7 @@ class Padded:
         """The best x of some Newton steps, and its residual: inf if none is a number."""
         state = np.zeros((*x.shape[:-1], self.wide.size + 1))
         state[..., self.at] = x
-        after = _program(self.wide, "newton")(
-            state, np.zeros((16, 1)), self.numbers
-        )  # Newton steps
+        after = _program(self.wide, "newton")(state, np.zeros((MORE, 1)), self.numbers)
         residuals = np.nan_to_num(after[..., -1], nan=np.inf)
         best = np.argmin(residuals, axis=-1)[..., None]
         x = np.take_along_axis(after, best[..., None], axis=-2)[..., 0, self.at]
@@ -383,7 +382,7 @@ def _from_inside(problem: ArrayProblem, goal: float, slope: float) -> Iterator[A
         if mu < target:
             target = 0.01 * mu
             for regular in REGULAR:
-                yield _newton(problem, x, goal, regular, 5)  # steps from there
+                yield _newton(problem, x, goal, regular, POLISH)
 
 
 def _iterated(

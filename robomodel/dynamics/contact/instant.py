@@ -88,7 +88,7 @@ class Kinds(Sweeps):
 
 def _certified(x: Vector, residual: Scalar) -> Scalar:
     """The residual of x; 1 where x is not-a-number, which comparisons miss."""
-    return select(dot(x, x) - 1e200, residual, 1.0)  # a large square
+    return select(dot(x, x) - 1e200, residual, 1.0)  # also where the square overflows
 
 
 def _back(bases: Sequence[Matrix], x: Vector) -> list[Scalar]:

@@ -90,7 +90,7 @@ def least_traced(
     factors, columns = Factorization(square), list(zip(*b, strict=True))
     x: list[Scalar] = [0.0] * n
     change: Scalar = 0.0
-    for _ in range(4):  # refinements
+    for _ in range(4):  # refinements by what rounding leaves
         left = subtracted(right, [dot(row, x) for row in b])
         weights = factors.solve(left)
         step = [dot(column, weights) for column in columns]

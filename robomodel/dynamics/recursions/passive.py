@@ -327,7 +327,7 @@ def _arctangent_ratio(square: Scalar) -> Scalar:
         scale_ = scale_ * (2.0 * inverse)
         square = square * (inverse * inverse)
     total: Scalar = 0.0
-    # powers below it are in the arctangent's series: 1e-18 for |x| <= tan(π/32)
+    # the arctangent's series to x^15: what is left is 1e-18 for |x| <= tan(π/32)
     for n in reversed(range(1, 17, 2)):
         total = (-1.0) ** (n // 2) / n + square * total
     return scale_ * total

@@ -170,7 +170,7 @@ def warn_of_contradictions(model: Model, clusters: Iterable[Cluster], q: Array) 
         gaps[..., list(cluster.closing_rows)] = 0.0
         gaps[~np.isfinite(gaps)] = 0.0
         worst = float(np.max(gaps, initial=0.0))
-        # times a gap that was warned of: from there on it is warned of again
+        # warned of again from three times the gap that was warned of before
         if worst > max(OPEN, 3.0 * model._derived.get(key, 0.0)):
             model._derived[key] = worst
             message = (

@@ -32,6 +32,7 @@ from robomodel.vocabulary.schema import MOTOR, Names
 ACTUATOR_MOTOR, JOINT_MOTOR = "robomodel_actuator_motor:", "robomodel_motor:"
 """Prefixes of ``<custom>`` texts with the numbers of an actuator's or a joint's motor."""
 
+_TENDON = 3  # mjtTrn
 _INTEGRATES = ("mjDYN_INTEGRATOR", "mjDYN_PID", "mjDYN_MUSCLE", "mjDYN_USER")
 
 
@@ -117,7 +118,7 @@ class Motors(CompiledSection):
 
     def _let_through(self, number: int, terms: Terms) -> float:
         """The limit that a joint or tendon puts on its actuator's force; infinite without one."""
-        if int(self.model.actuator_trntype[number]) == 3:  # mjtTrn
+        if int(self.model.actuator_trntype[number]) == _TENDON:
             kind, row = "tendon", int(self.model.actuator_trnid[number, 0])
         else:
             kind, ((row, _),) = "jnt", terms

@@ -39,6 +39,7 @@ TOLERANCE = "robomodel_tolerance:"
 
 _EQUALITY_KINDS = ("connect", "weld", "joint", "tendon")  # by mjtEq
 _WRAP_JOINT, _WRAP_SITE = 1, 3  # mjtWrap
+_OBJECT_SITE = 6  # mjtObj
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +171,7 @@ class EqualityConstraints(CompiledSection):
         kind: LoopType = "spherical" if tie.kind == "connect" else "fixed"
         if tie.kind == "weld" and not data[10]:
             kind = "spherical"  # with a torquescale of zero the rotation is free
-        if int(model.eq_objtype[tie.number]) == 6:  # mjtObj
+        if int(model.eq_objtype[tie.number]) == _OBJECT_SITE:
             poses = [pose(model.site_pos[site], model.site_quat[site]) for site in ends]
             ends = int(model.site_bodyid[ends[0]]), int(model.site_bodyid[ends[1]])
         elif tie.kind == "connect":
@@ -322,6 +323,7 @@ def _hinge(first: Loop, second: Loop) -> Loop | None:
     return replace(first, type="revolute", predecessor=one, successor=other)
 
 
+_BALL = 1  # mjtJoint
 _KIND = "spring"  # of the warnings
 _BEYOND = "the terms beyond the linear one are"
 
@@ -341,7 +343,7 @@ class Springs(CompiledSection):
         self._warn_of_yield("jnt", number, source)
         if not stiffness:
             return 0.0, 0.0
-        if int(model.jnt_type[number]) < 1:  # mjtJoint
+        if int(model.jnt_type[number]) < _BALL:
             elements.unapplied("the spring of a free joint is", source, _KIND)
             return 0.0, 0.0
         at = int(model.jnt_qposadr[number])

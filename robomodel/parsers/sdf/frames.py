@@ -136,7 +136,7 @@ class SdfFrames:
         steps = 0
         while a is not b:
             steps += 1
-            # a shorter chain of relative poses is composed exactly, not through the world
+            # shorter chains of relative poses are composed exactly, not through the world
             if steps > 32:
                 up, down = self.in_world(outer), self.in_world(inner)
                 break

@@ -475,6 +475,7 @@ def _mark(document: SdfDocument, element: Element, word: str) -> bool | None:
 
 
 _ALONG = 1e-5  # accepted sine between the axes of a gearbox and its joint (files round to 1.5708)
+_NEARLY_ALONG = 2e-3  # accepted with a warning (1.57, 3.14)
 _MOST_GEARED = 100  # limit of joints between the links of a gearbox
 
 
@@ -591,5 +592,4 @@ class Gearboxes:
 def _alignment(one: Vec3, other: Vec3) -> tuple[float, float]:
     """1 if directions nearly agree, -1 if they are nearly opposite, else 0; and their sine."""
     apart = sine(one, other)
-    # accepted with a warning (1.57, 3.14)
-    return (math.copysign(1.0, cosine(one, other)) if apart <= 2e-3 else 0.0), apart
+    return (math.copysign(1.0, cosine(one, other)) if apart <= _NEARLY_ALONG else 0.0), apart

@@ -316,7 +316,7 @@ class Masses:
         apart = max(
             abs(x - y) for x, y in zip(masses.inertial_of(there).inertia, tensor, strict=True)
         )
-        # of the largest moment: single precision and unit quaternions leave 1e-6
+        # single precision and unit quaternions leave 1e-6 of the largest moment
         if apart > 1e-4 * max(a, b, c):
             reader.warn(
                 prim,

@@ -165,7 +165,7 @@ def _dead_points(
         step = path.step(n)
         low, high = 0.0, 1.5 * step.length
         first = float(path.tangents[n, column])
-        for _ in range(40):  # of a step of a path, to the dead point
+        for _ in range(40):  # bisections of a step of a path, to the dead point
             middle = 0.5 * (low + high)
             same = float(step.at(middle)[1][column]) * first > 0.0
             low, high = (middle, high) if same else (low, middle)

@@ -148,7 +148,7 @@ def _alike(one: Sequence[Plot], other: Sequence[Plot]) -> bool:
 def _near(one: Array, other: Array) -> bool:
     if one.shape != other.shape or not np.any(np.isfinite(one)):
         return False
-    # of the greatest number: curves that differ by less look the same
+    # curves that differ by a hundredth of the greatest number look the same
     size = 0.01 * float(np.nanmax(np.abs(one)))
     return any(
         np.allclose(one, each, rtol=0.0, atol=size, equal_nan=True)
@@ -255,7 +255,7 @@ def _beyond(joint: JointEnvelope, unit: str) -> str:
     """The torque that it gets whatever others take, where that is another one."""
     one, other = joint.torque[joint.line], joint.torque_any[joint.line]
     both = np.isfinite(one) & np.isfinite(other)
-    # relative: torques that differ by less are one
+    # torques that differ by less than a thousandth are one
     if joint.passive or not np.any(other[both] > one[both] * (1.0 + 1e-3)):
         return ""
     return _spread(other, unit, always=True)
@@ -296,7 +296,7 @@ def _spread(values: Array, unit: str, *, always: bool = False) -> str:
     if ends is None:
         return ""
     low, high = ends
-    # times the median: larger values go to infinity at dead points
+    # values beyond 1e4 times the median go to infinity at dead points
     if low > 0.0 and high > 1e4 * float(np.nanmedian(values)):
         return f"{low:.4g} {unit} and up"
     if high - low <= SAME * max(abs(low), abs(high)):
@@ -344,7 +344,7 @@ def _limb_notes(study: Actuation) -> Iterator[str]:
             yield f"the corner {at} {what}"
         if len(each.motors) < len(each.joints):
             yield f"{names} have {count(len(each.motors), 'motor')}: some of them are passive"
-        elif each.worst >= 10.0:  # condition of a limb's map from which on it is named
+        elif each.worst >= 10.0:  # condition of the limb's map
             at = ", ".join(f"{n} {x:.4g}" for n, x in zip(each.joints, each.worst_at, strict=True))
             yield (
                 f"{names} ask nearly the same of their motors at {at}: condition "
@@ -475,7 +475,7 @@ def _near_dead(study: Actuation) -> Iterator[str]:
         length = units_of(each.slides).position
         if each.margin == 0.0:
             yield f"{each.name}: its dead point is within the range of {each.joint}"
-        # ° between a cylinder and the line to its pin: its lever is a quarter of that
+        # below 15° to the line to its pin its lever is a quarter of that line
         elif math.degrees(each.transmission.least.angle) < 15.0:
             yield (
                 f"{each.name}: the range of {each.joint} ends {each.margin:.3g} {length} before "

@@ -364,7 +364,6 @@ def _speed_torque(model: Model, joint: JointEnvelope) -> Iterator[SpeedTorque]:
     at = [n for n in at if np.isfinite(joint.torque[n]) and np.isfinite(joint.speed[n])]
     if not joint.actuators or not at:
         return
-    # points from rest to the greatest speed of a joint
     speeds = np.linspace(0.0, joint.speed[at], 41).T
     torques = torque_at_speeds(model, joint, at, speeds)
     yield SpeedTorque(joint.joint, joint.positions[at], speeds, torques, joint.slides)
@@ -391,7 +390,7 @@ def _polygons(model: Model, envelopes: Sequence[JointEnvelope]) -> list[Polygon]
     for group, columns in actuator_maps.blocks(shared):
         if len(group) < 2 or any(i not in by_row for i in group):
             continue
-        # most pairs of the coordinates that motors share with a polygon
+        # three pairs of coordinates have polygons, however many share motors
         for i, j in list(itertools.combinations(group, 2))[:3]:
             polygons.append(_polygon(model, (i, j), (by_row[i], by_row[j]), columns))
     return polygons

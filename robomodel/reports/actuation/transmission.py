@@ -361,7 +361,7 @@ class Linkage:
         g = np.nan_to_num(g, posinf=0.0, neginf=0.0)
         chosen: list[int] = []
         for column in columns:
-            # a singular value of rates of inputs below which they depend on each other
+            # inputs whose rates have a smaller singular value depend on each other
             if np.linalg.matrix_rank(g[[*chosen, column]], tol=1e-9) > len(chosen):
                 chosen.append(column)
         return chosen[1:] if chosen[:1] == columns[:1] else chosen
@@ -452,7 +452,7 @@ def _transmits(drive: Drive, name: str, path: Path) -> bool:
     size = drive.linkage.cluster.geometry.scale
     if np.max(np.linalg.norm(speeds[:, 1] - speeds[:, 0], axis=-1)) > RESTS * size:
         return True
-    # of an input's force: a rod that carries less transmits nothing
+    # a rod that carries less of an input's force transmits nothing
     return max(drive.linkage.load(drive.rod, name, q) for q in seen) > 1e-6
 
 
