@@ -7,6 +7,11 @@ by as little make them hold exactly. The rank at one configuration does not deci
 linkage may be singular there, or mobile to first order only; nor does the rank at configurations
 far away, which may belong to other components.
 
+Strides of :mod:`robomodel.mechanism.continuation` take the rank as known, keep all conditions to a
+slack, and answer where a mechanism gets to. These walks take a rank on trial, keep the r
+combinations U₁ᵀφ that are chosen anew at each point, and answer by how much the others open. They
+come first: the rank of the former is their result.
+
 All is in comparable units: lengths in the cluster's size, angles in radians. K = U diag(s) Vᵀ, and
 U₁, U₂ are the first r columns of U and the others.
 """

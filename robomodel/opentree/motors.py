@@ -73,7 +73,11 @@ def _limited_end(
 
 
 def with_motors_at_neutral(model: Model, tree: Description) -> Description:
-    """The open tree with the model's actuators on the joints that move, by ratios at neutral."""
+    """The open tree with the model's actuators on the joints that move, by ratios at neutral.
+
+    Joints that motors share, on tendons, keep the file's limits of effort: motors have their own,
+    and the least over the range would clip what they give together where ratios are larger.
+    """
     _, names, independent_rates = moving_joints(model)
     rates = model.constraint_jacobian(model.neutral()) @ independent_rates
     scalar = {joint.name for joint in tree.joints if joint.type in ONE_DOF}

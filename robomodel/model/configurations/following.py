@@ -4,6 +4,12 @@ Numerical continuation: steps along the tangent that are small enough to stay on
 closed by Newton's method. Compiled strides hold the independent joints (:func:`follow`, and
 :func:`read` to what encoders read); they fail next to dead points, where damped ones of a cluster's
 joints go on (:func:`move`, :func:`walk`). Every row of a batch is its own matter.
+
+These take positions of chosen joints, and answer how far they come on the straight way there; they
+end where loops open beside these joints, at the joints' dead points. The strides of
+:mod:`robomodel.mechanism.continuation` take a direction among all motions, pass such dead points,
+and answer whether two configurations are on one branch; they need a closed start and the rank of
+the conditions, which :func:`walk` does not.
 """
 
 from __future__ import annotations
