@@ -106,6 +106,10 @@ def test_what_is_plotted_is_what_the_package_computes(name: str, tmp_path: Path)
 def test_sliders_go_as_far_as_loops_close_and_over_change_points(tmp_path: Path) -> None:
     model = rm.robots.load("crank_rocker")
     _, data = parts(page(model), tmp_path)
+    assert {each["name"]: each["limb"] for each in data["dependent"]} == {
+        "coupler_joint": False,
+        "rocker_joint": True,
+    }
     q = moves(tmp_path, model, data, [2.0, -3.0, 0.5, 9.0])
     np.testing.assert_allclose(q[:, 0], [2.0, -3.0, 0.5, 9.0], atol=1e-12)
     for one, target in zip(q, (2.0, -3.0, 0.5, 9.0), strict=True):
@@ -122,6 +126,7 @@ def test_sliders_go_as_far_as_loops_close_and_over_change_points(tmp_path: Path)
 
     rocker = rm.load(rm.robots.path("crank_rocker"), independent=["rocker_joint"])
     _, data = parts(page(rocker), tmp_path)
+    assert not any(each["limb"] for each in data["dependent"])  # it has the slider
     (slider,) = data["freedoms"]
     ends = [slider["lower"] - 1.0, slider["upper"] + 1.0]
     q = moves(tmp_path, rocker, data, ends)

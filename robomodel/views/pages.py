@@ -44,6 +44,7 @@ from robomodel.model.parameters import (
     parameters,
     unit_of,
 )
+from robomodel.reach.limb import limb_joints
 from robomodel.reach.paths import RangeEnd
 from robomodel.reach.ranges import joint_range
 from robomodel.reports.actuation.document import CUT_OFF
@@ -413,13 +414,14 @@ def _followers(model: Model, index: int) -> list[int]:
 
 
 def _dependent(model: Model) -> list[dict[str, Any]]:
-    """Joints without a slider, and their indices among the positions of all joints."""
-    moved, at, result = {*model.dof_names}, 0, []
+    """Joints without a slider, their indices among the positions of all, which carry limbs."""
+    moved, limbs, at, result = {*model.dof_names}, limb_joints(model), 0, list[dict[str, Any]]()
     for joint in model.joints:
         if joint.name == model.floating_base:
             continue
         if joint.nq == 1 and joint.name not in moved:
-            result.append({"name": joint.name, "at": at, "unit": joint.units.position})
+            said = {"name": joint.name, "at": at, "unit": joint.units.position}
+            result.append(said | {"limb": joint.name in limbs})
         at += joint.nq
     return result
 
