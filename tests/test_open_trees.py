@@ -261,11 +261,25 @@ def test_at_the_neutral_configuration_the_diagonal_is_exact() -> None:
     assert model.neutral()[1] == pytest.approx(-model.neutral()[0])  # a parallelogram
     tree = open_tree(model, "approximate").model
     assert relative(rm.crba(tree, model.neutral()[:1]), rm.crba(model, model.neutral())) < 1e-14
-    negative = rm.robots.load("crank_rocker")
+    negative = rm.load(four_bar(marks=(True, False, False)))
     assert rm.armature(negative)[0] < 0.0
     (crank, *rest) = approximate(negative).joints
     assert crank.armature == 0.0
     assert {each.type for each in rest} == {"fixed"}
+
+
+def test_the_joints_that_move_are_the_limbs() -> None:
+    """The rocker of a crank-rocker, though its crank is independent: armature goes by G²."""
+    model = rm.robots.load("crank_rocker")
+    tree = open_tree(model, "approximate").model
+    assert tree.joint_names == rm.limb_joints(model) == ("rocker_joint",)
+    assert model.dof_names == ("crank_joint",)
+    rate = model.constraint_jacobian(model.neutral())[model.joint_names.index("rocker_joint"), 0]
+    assert rm.armature(model) == pytest.approx([tree.joints[0].armature * rate**2], rel=1e-13)
+    assert relative(
+        rm.crba(tree, model.spanning_positions(list(model.neutral()))[2:]) * rate**2,
+        rm.crba(model, model.neutral()),
+    ) < 1e-13  # fmt: skip
 
 
 def test_the_files_own_armature_counts() -> None:

@@ -33,7 +33,7 @@ from robomodel.model.derived import cached_on_model, nominal
 from robomodel.model.elements import Cluster
 from robomodel.model.model import Model
 from robomodel.model.options import fixed
-from robomodel.reach.limb import rotors, select_in
+from robomodel.reach.limb import limb_bodies, rotors, select_in
 from robomodel.scalars import Scalar, Vector, value_of
 from robomodel.spatial import Motion
 from robomodel.tolerances import NOTHING, SAME
@@ -152,13 +152,15 @@ class Selection:
 def select(model: Model) -> Selection:
     """The joints of the open tree: in each cluster, whole joints whose velocities determine it.
 
-    Joints are taken in this order: those that carry other clusters; those of bodies that are no
-    symmetric rotors; independent ones; those that carry more mass. None follows; the views of
-    :mod:`robomodel.opentree` have selections of their own.
+    They are those of the limb (:func:`robomodel.limb_joints`), and those of spins of rods if whole
+    joints have them. None follows; the views of :mod:`robomodel.opentree` have selections of their
+    own.
     """
     g = model.constraint_jacobian(model.neutral())
     moving = frozenset(
-        body for c in model.clusters for body in select_in(model, c, g[c.spanning_v, c.v])
+        body
+        for cluster, limb in zip(model.clusters, limb_bodies(model), strict=True)
+        for body in select_in(model, cluster, g[cluster.spanning_v, cluster.v], limb)
     )
     return Selection.of(model, moving)
 

@@ -10,7 +10,7 @@ gives the reasons.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -438,8 +438,12 @@ def _combinations(sizes: Sequence[int], total: int) -> int:
     return counts[total]
 
 
-def select_in(model: Model, cluster: Cluster, g: Array) -> list[int]:
-    """The bodies of :func:`select` in a cluster, from ``g``, its G at the neutral configuration."""
+def select_in(model: Model, cluster: Cluster, g: Array, first: Collection[int] = ()) -> list[int]:
+    """Bodies whose whole joints determine a cluster; ``g`` is its G at the neutral configuration.
+
+    Those of ``first`` are taken before others; then those that carry other clusters, are no
+    symmetric rotors, are independent, carry more mass.
+    """
     if cluster.kind == "joint":
         return list(cluster.bodies)
     leads: dict[int, bool] = dict.fromkeys(cluster.bodies, False)
@@ -452,6 +456,7 @@ def select_in(model: Model, cluster: Cluster, g: Array) -> list[int]:
     order = sorted(
         cluster.bodies,
         key=lambda body: (
+            body not in first,
             not leads[body],
             model.nodes[body].axisymmetric,
             not model.joints[body].independent,
