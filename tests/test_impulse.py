@@ -329,7 +329,7 @@ def test_open_trees_stop_their_points_too(name: str) -> None:
     kept = {
         "mini_cheetah": FEET[:2],
         "tello": ["left-foot"],
-        "crank_rocker": [("crank", (0.5, 0, 0))],
+        "crank_rocker": [("rocker", (0.5, 0, 0))],
     }
     exact = rm.impulse(model, q, v, kept[name])[1]
     for method in ("approximate", "unconstrained"):

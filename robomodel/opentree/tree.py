@@ -253,7 +253,7 @@ class OpenTree(Model):
 
     @property
     def verdict(self) -> str:
-        """True if it will do: up to 3 % of the worst joint's median, up to 10 % with care."""
+        """If the tree will do: up to 3 % of the worst joint's median, up to 10 % with care."""
         view, left_out = self.basis.view, list[str]()
         if self.basis.spins:
             names = few([view.joints[each.body].name for each in self.basis.spins])
