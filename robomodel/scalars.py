@@ -18,7 +18,7 @@ from typing import Any, Protocol, Self, TypeAlias, TypeGuard, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-TINY = 1e-290  # what is positive is above it
+ABOVE_ZERO = 1e-290  # what is positive is above it
 
 
 class Scalar(Protocol):
@@ -328,7 +328,7 @@ class Factorization:
         for k in reversed(range(n)):
             inverse = div(1.0, work[k][k])
             if floor:
-                above = work[k][k] - (floor * matrix[k][k] + TINY)
+                above = work[k][k] - (floor * matrix[k][k] + ABOVE_ZERO)
                 inverse = select(above, math.nan, inverse)
             self.inverse_pivots[k] = inverse
             for i in range(k):

@@ -360,7 +360,7 @@ def _with_notes(text: str, notes: Sequence[str]) -> str:
     return f"{text[: root.start()]}<!-- {comment} -->\n{text[root.start() :]}"
 
 
-_LISTED = 8  # messages on what a format cannot express; a robot may have a hundred meshes
+_LISTED_MESSAGES = 8  # messages on what a format cannot express; a robot may have a hundred meshes
 
 
 def _refusal(title: str, lost: Sequence[str], meshes: Sequence[str]) -> str:
@@ -371,19 +371,27 @@ def _refusal(title: str, lost: Sequence[str], meshes: Sequence[str]) -> str:
         first + (f", and {len(others)} more like it" if others else "")
         for first, *others in alike.values()
     ]
-    more = f"; and {len(messages) - _LISTED} more" if len(messages) > _LISTED else ""
+    more = (
+        f"; and {len(messages) - _LISTED_MESSAGES} more" if len(messages) > _LISTED_MESSAGES else ""
+    )
     ways = f"{argument('drop', True)} writes the file without"
     if meshes:
         ways += f", {argument('meshes', 'drop')} without any mesh"
-    return f"{title} cannot say: {'; '.join(messages[:_LISTED])}{more} ({ways})"
+    return f"{title} cannot say: {'; '.join(messages[:_LISTED_MESSAGES])}{more} ({ways})"
 
 
 def _warn_of_sensors(description: Description) -> None:
     """Warn of sensors, which are not written."""
     sensors = description.sensors
-    named = [f"'{each.name}'" if each.name else f"a {each.type}" for each in sensors[:_LISTED]]
+    named = [
+        f"'{each.name}'" if each.name else f"a {each.type}" for each in sensors[:_LISTED_MESSAGES]
+    ]
     if named:
-        more = f" and {len(sensors) - _LISTED} more" if len(sensors) > _LISTED else ""
+        more = (
+            f" and {len(sensors) - _LISTED_MESSAGES} more"
+            if len(sensors) > _LISTED_MESSAGES
+            else ""
+        )
         message = f"sensors are not written: {', '.join(named)}{more}"
         warn_at(message, sensors[0].source, strict=False)
 
@@ -392,7 +400,7 @@ def _warn_of_sums(description: Description, title: str) -> None:
     """Warn of springs over several joints in an open tree, which only MJCF can express."""
     sums = [each for each in description.springs if isinstance(each, JointSpring)]
     if sums:
-        named = ", ".join(f"'{each.name}'" for each in sums[:_LISTED])
+        named = ", ".join(f"'{each.name}'" for each in sums[:_LISTED_MESSAGES])
         warn_at(
             f"springs, damping and friction over several joints are written in words of "
             f"robomodel's own, which simulators that read {title} pass over: {named}",

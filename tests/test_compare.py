@@ -18,7 +18,7 @@ from robomodel.cli import main
 from robomodel.description import Anchor, Description, Limits, Pose, rotation_from_rpy
 from robomodel.description.poses import about, compose
 from robomodel.model import build
-from robomodel.reports.comparison.study import SAMPLES, _Torques
+from robomodel.reports.comparison.study import COMPARED_STATES, _Torques
 
 PENDULUM = """<robot name="pendulum">
   <link name="base"/>
@@ -334,7 +334,7 @@ def test_the_command(tmp_path, capsys):
 def test_torques_change_at_as_many_configurations_as_the_page_states() -> None:
     for model in (rm.load(PENDULUM), rm.load(rm.robots.path("four_bar"))):
         q = _Torques(model).q
-        assert len(np.unique(q, axis=0)) == SAMPLES == 8
+        assert len(np.unique(q, axis=0)) == COMPARED_STATES == 8
         assert np.allclose(model.close(q), q, atol=1e-9)
 
 

@@ -67,8 +67,8 @@ def test_fits_that_do_not_converge_are_warned_of(monkeypatch: pytest.MonkeyPatch
     q, v, a, _, tau = made(FIVE_BAR, 20)
     said = at_motors(FIVE_BAR, q, v, a, ("J3", "J4"))
     for name, at, words in (
-        ("PASSES", fit_module, "did not settle in 1 passes"),
-        ("STEPS", physical, "did not converge in 1 steps of Newton"),
+        ("MOST_PASSES", fit_module, "did not settle in 1 passes"),
+        ("MOST_NEWTON", physical, "did not converge in 1 steps of Newton"),
         ("READINGS", following, "at the encoders' readings are .* off"),
     ):
         wrong = {"encoders": ("J3", "J4")} if name == "READINGS" else {}

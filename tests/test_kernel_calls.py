@@ -460,7 +460,7 @@ def test_several_results_share_one_out() -> None:
 @pytest.mark.parametrize("count", [1, 9, 16, 37])
 def test_tiles_that_take_turns_keep_apart(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan, "CHUNK", 2)
-    monkeypatch.setattr(plan, "PIECE", 1)
+    monkeypatch.setattr(plan, "FUNCTION_STEPS", 1)
     trace = Trace()
     x, y, t = trace.inputs(3)
     both = x * y
@@ -502,7 +502,7 @@ def test_shared_arguments_are_used_once_or_row_by_row(
 ) -> None:
     if cut:  # two tiles take turns
         monkeypatch.setattr(plan, "CHUNK", 2)
-        monkeypatch.setattr(plan, "PIECE", 1)
+        monkeypatch.setattr(plan, "FUNCTION_STEPS", 1)
     trace = Trace()
     x, y, p, r = trace.inputs(4)
     s, c = sincos(p)

@@ -75,7 +75,7 @@ def test_more_results_than_a_block_gathers_and_more_steps_than_a_function(
     dtype: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in (ptx, slices):
-        monkeypatch.setattr(module, "LONGEST", 300)
+        monkeypatch.setattr(module, "LONGEST_FUNCTION", 300)
     program = branches(90, 3)
     whole = divided(program, [program.distinct])
     plan = KernelPlan(whole[0].program, (program.inputs, len(program.outputs)), longest=300)

@@ -8,7 +8,7 @@ from cases import few
 
 import robomodel as rm
 from robomodel.kernels import Program, Trace
-from robomodel.kernels.plan import SHORT, backwards, ordered, permuted
+from robomodel.kernels.plan import SHORT_PROGRAM, backwards, ordered, permuted
 from robomodel.kernels.program import ADD, MUL, Operation
 
 
@@ -51,7 +51,7 @@ def test_long_programs_keep_their_meaning_and_fewer_values_alive(
     robot: str, algorithm: str
 ) -> None:
     program = rm.compile(rm.robots.load(robot), algorithm).program
-    assert len(program.steps) > SHORT
+    assert len(program.steps) > SHORT_PROGRAM
     better = ordered(program)
     assert sorted(better.counts.items()) == sorted(program.counts.items())
     assert most_alive(better) < most_alive(program)

@@ -23,7 +23,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Programs of a few hundred steps are long here."""
     monkeypatch.setenv("ROBOMODEL_CACHE", "off")
     monkeypatch.setattr(plan, "CHUNK", 200)
-    monkeypatch.setattr(plan, "PIECE", 100)
+    monkeypatch.setattr(plan, "FUNCTION_STEPS", 100)
     monkeypatch.setattr(machine, "LENGTH", 20_000)
 
 

@@ -114,6 +114,15 @@ def test_the_journeys_are_true() -> None:
         assert re.search(rf"^\s*(def|class) {name}\b", code, re.MULTILINE), (path, name)
 
 
+def test_a_constant_of_a_name_has_one_value() -> None:
+    constant = re.compile(r"^(_?[A-Z][A-Z_]*) = (-?[\d._]+(?:e-?\d+)?)(?:\s+#.*)?$", re.MULTILINE)
+    values: dict[str, dict[str, str]] = {}
+    for path in Path(robomodel.__file__).parent.rglob("*.py"):
+        for name, value in constant.findall(path.read_text("utf-8")):
+            values.setdefault(name, {})[value] = path.name
+    assert not {name: where for name, where in values.items() if len(where) > 1}
+
+
 def test_names_of_the_dynamics_are_those_of_its_parts() -> None:
     folder = Path(robomodel.dynamics.functions.__file__).parent
     parts = [

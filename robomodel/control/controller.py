@@ -21,7 +21,7 @@ from robomodel.model.elements import position_names
 from robomodel.model.model import Model
 
 MISFIT = 1e-10  # squared error of a target's axes up to which they count as orthonormal
-UNDETERMINED = 1e8
+UNDETERMINED_GROWTH = 1e8
 """Σ G² above which programmes are in tangent coordinates: near a dead point independent coordinates
 do not determine a linkage's motion, and amplify rounding by that factor."""
 COMMON = CommonDocumentation(

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from robomodel.arrays import Array, Indices, Mask
 from robomodel.control import quadratic
-from robomodel.control.controller import MISFIT, UNDETERMINED, Controller
+from robomodel.control.controller import MISFIT, UNDETERMINED_GROWTH, Controller
 from robomodel.control.limits import ControlLimits, LimitLike, Quantity, as_limits, limits_of
 from robomodel.control.quadratic import (
     UNBOUNDED,
@@ -510,7 +510,7 @@ class InverseDynamics(Controller):
         numbers = np.empty(function.size)
         function(*given, out=numbers)
         growth, misfit = numbers[-2:].tolist()
-        if not (growth < UNDETERMINED and misfit < MISFIT and np.isfinite(numbers).all()):
+        if not (growth < UNDETERMINED_GROWTH and misfit < MISFIT and np.isfinite(numbers).all()):
             self._refuse(q, targets, v)
             if tangent.numbers(self.model):
                 layout = self._in_tangents

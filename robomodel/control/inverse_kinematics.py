@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from robomodel.arrays import Array, Indices
 from robomodel.control import quadratic
-from robomodel.control.controller import MISFIT, UNDETERMINED, Controller
+from robomodel.control.controller import MISFIT, UNDETERMINED_GROWTH, Controller
 from robomodel.control.limits import AccelerationLimit, LimitLike, as_limits, limits_of
 from robomodel.control.programme import (
     ProgrammeLayout,
@@ -158,7 +158,7 @@ class InverseKinematics(Controller):
             return model.integrate(at, v_dt)
         start = tangent.start(model, at, v_dt)
         z, bases = start.z, start.bases
-        if not start.determined**2 * UNDETERMINED > 1.0:
+        if not start.determined**2 * UNDETERMINED_GROWTH > 1.0:
             settings = np.array([dt, self.damping, LIMIT_SHARE])
             numbers = self._tasks.numbers(targets)
             z = self._tangent_step(at, numbers, settings, self._before(v), bases)
@@ -327,15 +327,15 @@ class InverseKinematics(Controller):
         step: Array = results[..., -3 - n : -3]
         if results.ndim == 1:
             beyond, size, skew = results[-3:].tolist()
-            if beyond <= NOTHING and size < UNDETERMINED and skew < MISFIT:
+            if beyond <= NOTHING and size < UNDETERMINED_GROWTH and skew < MISFIT:
                 return step
             return self._one(q, targets, settings, further, results)
         excess, growth, unfit = results[..., -3], results[..., -2], results[..., -1]
-        fine = (excess <= NOTHING) & (growth < UNDETERMINED) & (unfit < MISFIT)
+        fine = (excess <= NOTHING) & (growth < UNDETERMINED_GROWTH) & (unfit < MISFIT)
         if fine.all():
             return step
         step, failures = step.copy(), []
-        rows = ~fine & (excess < math.inf) & (growth < UNDETERMINED) & (unfit < MISFIT)
+        rows = ~fine & (excess < math.inf) & (growth < UNDETERMINED_GROWTH) & (unfit < MISFIT)
         if rows.any():
             x, met = self._outcome.within_bounds(self.model, results[rows])
             step[rows] = np.where(met[:, None], x, step[rows])
@@ -375,9 +375,9 @@ class InverseKinematics(Controller):
     ) -> Array:
         """The step of one state whose minimum without limits exceeds some, or is undefined."""
         excess, growth, unfit = results[-3:].tolist()
-        if not (excess < math.inf and growth < UNDETERMINED and unfit < MISFIT):
+        if not (excess < math.inf and growth < UNDETERMINED_GROWTH and unfit < MISFIT):
             self._refuse(q, targets)
-        if not growth < UNDETERMINED:
+        if not growth < UNDETERMINED_GROWTH:
             return self._singular(q, targets, settings, further)
         return self._quadratic(self._outcome, results, float(settings[0]))
 

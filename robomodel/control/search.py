@@ -26,7 +26,7 @@ from robomodel.reach.reachable import Branches
 from robomodel.scalars import Scalar, Vector
 from robomodel.tolerances import CONVERGED, EXACTLY_CLOSED, NOTHING, ROUNDING, WITHIN
 
-CLOSINGS = 5  # Newton steps that close loops after a step
+SEARCH_CLOSINGS = 5  # Newton steps that close loops after a step
 LONGEST_STEP = 0.5  # [rad, m]
 FIRST_DAMPING, LEAST_DAMPING, MOST_DAMPING = (
     1e-2,
@@ -47,7 +47,7 @@ def retraction(model: Model) -> TracedFunction:
 
     def build(q: Vector, step: Vector, bases: Vector = ()) -> list[Scalar]:
         here = tangent.in_tangents(model, bases)
-        closed = settled(here, tangent.displaced(here, q, step), CLOSINGS)[0]
+        closed = settled(here, tangent.displaced(here, q, step), SEARCH_CLOSINGS)[0]
         after = tangent.renewed(model, here, closed, step)[0]
         return [*closed, left_open(model, closed), *after]
 
@@ -193,7 +193,7 @@ class Search:
     def _restore(self, tolerance: float, costs: Array) -> None:
         """Least steps of rows that violate hard tasks or limits, until they do not."""
         weights = self._weights(0.0 * costs)
-        for _ in range(CLOSINGS):
+        for _ in range(SEARCH_CLOSINGS):
             rows = np.flatnonzero(~self.reached & np.isfinite(self.merit))
             results = self._evaluate(rows, self.q[rows], self.bases[rows], weights, np.ones(1))
             fault = self._merit(results, costs, 0.0)[1]

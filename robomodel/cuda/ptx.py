@@ -5,9 +5,10 @@ fit, its results, and then its arguments, are staged in shared memory, so that a
 access adjacent global memory.
 
 A program with too many values or results is cut into :mod:`slices <robomodel.cuda.slices>` of its
-results. A slice of up to :data:`LONGEST` steps is one function with its values in registers. Longer
-ones are cut into functions, and values that cross a cut are in the thread's local memory. Over time
-(:func:`ptx_over_time`) the loop is in the kernel: each thread computes one motion.
+results. A slice of up to :data:`LONGEST_FUNCTION` steps is one function with its values in
+registers. Longer ones are cut into functions, and values that cross a cut are in the thread's local
+memory. Over time (:func:`ptx_over_time`) the loop is in the kernel: each thread computes one
+motion.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from robomodel.cuda.slices import LONGEST, Slice, sliced
+from robomodel.cuda.slices import LONGEST_FUNCTION, Slice, sliced
 from robomodel.kernels.llvm import machine
 from robomodel.kernels.llvm.assembly import Function, Instructions, LaneVectors
 from robomodel.kernels.plan import Iteration, KernelPlan, Memory, ordered, write
@@ -146,7 +147,9 @@ def _entry(
     text: list[str] = []
     most = 0
     for n, each in enumerate(slices):
-        plan = KernelPlan(each.program, (*sizes[:-1], len(each.places)), dtype, longest=LONGEST)
+        plan = KernelPlan(
+            each.program, (*sizes[:-1], len(each.places)), dtype, longest=LONGEST_FUNCTION
+        )
         gathering = _Gathering.of(plan, each.places, n)
         if len(slices) > 1:
             f.lines.append(f"slice{n}:")

@@ -25,7 +25,7 @@ from robomodel.kernels.program import PRECISIONS, Dtype, Program
 REGISTERS = 240  # of 32 bits, available for values in a thread, which has 255
 MEMORY_STEPS = 32  # steps that take as long as one memory access of a number: A100 25, H100 40
 SECTOR = 32  # smallest size of a write [bytes]
-LONGEST = 9000  # steps of the only function of a slice
+LONGEST_FUNCTION = 9000  # steps of the only function of a slice
 SPILLS_TWICE = 7000  # steps of a function that spills twice as many values as necessary
 GROWTH = 1.5  # ratio of successive bounds on the steps of a slice
 
@@ -116,7 +116,7 @@ def _moved(plan: KernelPlan) -> float:
 
 def _plan(each: Slice, dtype: Dtype) -> KernelPlan:
     sizes = (each.program.inputs, len(each.places))
-    return KernelPlan(each.program, sizes, dtype, longest=LONGEST)
+    return KernelPlan(each.program, sizes, dtype, longest=LONGEST_FUNCTION)
 
 
 def _slice(program: Program, places: Sequence[int]) -> Slice:

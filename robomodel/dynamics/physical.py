@@ -24,7 +24,7 @@ from robomodel.tolerances import NOTHING, ROUNDING, TINY
 
 THIN = 1e-6  # of the largest eigenvalue of Σ about the centre of mass: what is below, is raised
 RAISED = 0.02  # to this share
-STEPS = 200  # of Newton; some ten are the rule
+MOST_NEWTON = 200  # of Newton; some ten are the rule
 ENTRIES = np.array([pseudo_inertia(row) for row in np.eye(len(INERTIAL)).tolist()])
 
 
@@ -231,7 +231,11 @@ def minimise(gram: Array, slope: Array, prior: ParameterPrior, ways: Array, star
     """
     z, converged = newton(gram, slope, prior, ways, start)
     if not converged:
-        warn(RuntimeWarning(f"the fit's parameters did not converge in {STEPS} steps of Newton"))
+        warn(
+            RuntimeWarning(
+                f"the fit's parameters did not converge in {MOST_NEWTON} steps of Newton"
+            )
+        )
     return z
 
 
@@ -250,7 +254,7 @@ def newton(
     near the cones' boundaries it is too ill-conditioned itself.
     """
     z, root = start, _root(gram)
-    for _ in range(STEPS):
+    for _ in range(MOST_NEWTON):
         x = prior.nominal + ways @ z
         point = prior.point(x)
         data = gram @ z - slope

@@ -48,7 +48,8 @@ from robomodel.scalars import Scalar, Vector, dot
 from robomodel.tolerances import NOTHING
 
 BAUMGARTE = 20.0  # 1/s: rate at which drift of stance points decays
-FORCE = 1e-3  # weight of contact forces relative to torques, so that redundant ones are unique
+# weight of contact forces relative to torques, so that redundant ones are unique
+FORCE_WEIGHT = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -418,7 +419,7 @@ class _PlanningProblem:
                 graph = graph.add(point_velocity(self.model, keys), 0.0, times=times[:1])
         for i in range(len(self.points)):
             rows = (3 * i, 3 * i + 1, 3 * i + 2)
-            for flags, noise in ((free[:, i], 0.0), (~free[:, i], 1.0 / FORCE)):
+            for flags, noise in ((free[:, i], 0.0), (~free[:, i], 1.0 / FORCE_WEIGHT)):
                 if np.any(flags):
                     reading = Reading("f", rows, 3 * len(self.points))
                     graph = graph.add(reading, noise, times=np.flatnonzero(flags))

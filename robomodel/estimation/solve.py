@@ -497,7 +497,7 @@ def _marginal(
 # The barrier parameter μ is reduced as the steps become small. Second derivatives of the cost are
 # those of Gauss-Newton; the curvature of conditions is neglected.
 
-BOUNDARY = 0.995  # largest fraction of the way to the boundary that a step may go
+TO_MARGINS = 0.995  # largest fraction of the way to the boundary that a step may go
 FALL, POWER = 0.2, 1.5  # the next μ is the smaller of μ FALL and μ ^ POWER
 MARGIN_SETTLED = 0.1  # μ is reduced if a step predicts a gain below this multiple of μ a margin
 CLOSING = 1e-2  # damping of the final steps that close the conditions
@@ -709,10 +709,10 @@ def _margins_after(block: Array, term: Term, step: Array) -> Array:
 
 
 def _longest(x: list[Array], dx: list[Array]) -> float:
-    """The largest fraction of a step that stays within BOUNDARY of the way to zero."""
+    """The largest fraction of a step that stays within TO_MARGINS of the way to zero."""
     share = 1.0
     for value, change in zip(x, dx, strict=True):
         down = change < 0.0
         if np.any(down):
-            share = min(share, BOUNDARY * float(np.min(-value[down] / change[down])))
+            share = min(share, TO_MARGINS * float(np.min(-value[down] / change[down])))
     return share

@@ -22,8 +22,9 @@ from robomodel.motion.integrator_functions import Function, function
 from robomodel.scalars import Scalar, Vector, stack, unstack
 from robomodel.tolerances import EXACTLY_CLOSED
 
-SMALL = 0.1  # largest change of a loop's independent joints for which NEWTON_STEPS close it
-NEWTON_STEPS = 4
+# largest change of a loop's independent joints for which CHANGE_CLOSINGS close it
+SMALL_CHANGE = 0.1
+CHANGE_CLOSINGS = 4
 
 
 class Space(Protocol):
@@ -150,7 +151,7 @@ class Configurations:
         largest = max(
             (float(np.max(np.abs(dx[..., c.v]), initial=0.0)) for c in loops), default=1.0
         )
-        if largest > SMALL or not self._steady:
+        if largest > SMALL_CHANGE or not self._steady:
             return integrate(self.model, x, dx, whole=True)
         follow: Array = _following(self.model)(x, dx)
         result, gaps = follow[..., : self.size], follow[..., self.size :]
@@ -207,7 +208,7 @@ def _following(model: Model) -> Function:
     ]
 
     def build(q: Vector, dx: Vector) -> list[Scalar]:
-        result = integrated(model, q, dx, NEWTON_STEPS)
+        result = integrated(model, q, dx, CHANGE_CLOSINGS)
         gaps = [x for cluster, loop in loops for x in loop.rows(result[cluster.q])[0]]
         return [*result, *gaps]
 

@@ -23,7 +23,7 @@ from robomodel.reach.reachable import from_configuration, random_poses, reachabl
 from robomodel.scalars import stack, unstack, value_of
 from robomodel.tolerances import NOTHING, SINGULAR, TINY
 
-SEED = 20180524  # makes the samples the same at every call
+BASE_SEED = 20180524  # makes the samples the same at every call
 CONFIGURATIONS = 40
 
 
@@ -147,7 +147,7 @@ def _start(model: Model, near: ArrayLike) -> Array:
 def _coordinates(model: Model, measured: str | Iterable[str], start: Array) -> list[int]:
     """Indices into v of the measured coordinates."""
     if measured == "actuators":
-        q = drawn(model, np.random.default_rng(SEED), 3, start)
+        q = drawn(model, np.random.default_rng(BASE_SEED), 3, start)
         entries = actuator_map(model, unstack(q)) if model.actuators else []
         driven = [np.abs(stack(list(row), (3,))).max() > 0.0 for row in entries]
         return [i for i, is_one in enumerate(driven) if is_one]
@@ -180,7 +180,7 @@ def _row_space(
     model: Model, start: Array, rows: list[int] | None, contacts: tuple[FrameKey, ...]
 ) -> tuple[Array, Array, SingularValueGap]:
     """Row space in scaled parameters, the scales, and the gap of a stacked regressor."""
-    rng = np.random.default_rng(SEED)
+    rng = np.random.default_rng(BASE_SEED)
     each = len(rows) if rows else model.nv
     # three rows of the stacked regressor per column
     times = -(-3 * count(model) // (each * CONFIGURATIONS))

@@ -32,7 +32,7 @@ Most: TypeAlias = float | Mapping[str, float] | None
 
 AWAY = 4.0  # largest size of G relative to the middle, which keeps loops away from dead points
 REACHED = 0.95  # fraction of the usable part of a limit from which on it counts as reached
-REACH = 1.0  # rad, or lengths of the longest link, of joints without limits
+FREE_REACH = 1.0  # rad, or lengths of the longest link, of joints without limits
 NO_ROOM = 1e-9  # half of a range below which nothing can move
 
 
@@ -239,7 +239,7 @@ def _check_options(
     steps: int, criterion: Criterion,
 ) -> None:  # fmt: skip
     """Raise ValueError for impossible options."""
-    far = REACH if reach is None else reach
+    far = FREE_REACH if reach is None else reach
     for name, value in (("period", period), ("step", step), ("reach", far), ("margin", margin)):
         if not 0.0 < as_real(value, name) < math.inf:
             raise ValueError(f"{name} must be positive and finite, got {value!r}")
@@ -307,7 +307,9 @@ def _positions(
             if math.isfinite(low) or math.isfinite(high):
                 yield LimitUse(joint.name, "position", low, high)
             continue
-        far = (REACH if reach is None else reach) * (length if joint.type == "prismatic" else 1.0)
+        far = (FREE_REACH if reach is None else reach) * (
+            length if joint.type == "prismatic" else 1.0
+        )
         if reach is None and joint.name in linked and joint_range(model, joint.name).turns_fully:
             far = math.pi
         place = float(at[joint.name])
@@ -615,7 +617,7 @@ DRAWN_MOTIONS = 12  # number of random motions
 SHARES = (1.0, 0.6, 0.35, 0.2, 0.1, 0.05)  # their sizes; the largest within the limits is used
 PENALTIES = (1e2, 1e4)  # successive weights of squared violations of limits
 TRIED = 0.5 ** np.arange(-1.0, 9.0)  # fractions of a full step in the line search
-SMALL = 1e-4  # relative gain below which a step is idle
+IDLE_GAIN = 1e-4  # relative gain below which a step is idle
 
 
 @dataclass(frozen=True)
@@ -843,7 +845,7 @@ def descend(cost: Cost, x: Array, steps: int, notify: Callable[[Array], None]) -
                 break
             inverse, fresh = unit, True
             continue
-        idle = idle + 1 if value - costs[best] < SMALL else 0
+        idle = idle + 1 if value - costs[best] < IDLE_GAIN else 0
         step, before = trials[best] - x, gradient
         x = trials[best]
         notify(x)

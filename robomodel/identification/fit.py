@@ -22,13 +22,13 @@ from robomodel.scalars import value_of
 from robomodel.spatial import UNIT
 from robomodel.tolerances import TINY
 
-PASSES = 20  # limit of iterations
-BENT = 60  # the same with sensor unknowns that enter nonlinearly
+MOST_PASSES = 20  # limit of iterations
+NONLINEAR_PASSES = 60  # the same with sensor unknowns that enter nonlinearly
 WEIGHTS_SETTLED = 1e-3  # relative change of the weights at convergence
 SENSORS_SETTLED = 1e-6  # change of the sensor unknowns at convergence
-STRIDE = 1.0  # largest change of a sensor unknown in an iteration
+SENSOR_STRIDE = 1.0  # largest change of a sensor unknown in an iteration
 LEAST = 1e-100  # root mean square of forces that are none
-FLOOR = 1e-5  # least deviation of forces, relative to the terms in a coordinate
+DEVIATION_FLOOR = 1e-5  # least deviation of forces, relative to the terms in a coordinate
 HUBER = 1.345  # threshold in deviations; with normal noise, 5 % of the information is lost
 MEDIAN = 1.4826  # ratio of deviation and median absolute value of normal noise
 
@@ -146,8 +146,8 @@ def fitted(data: Data, readings: Sensors, prior: ParameterPrior) -> Fit:
     inverse = covariance = np.eye(free + more)
     moved, alike = 0.0, False
     equations: list[_Equations] = []
-    for n in range(BENT if more else PASSES):
-        before, spread = spread, np.fmax(data.spread(error, lost), FLOOR * level)
+    for n in range(NONLINEAR_PASSES if more else MOST_PASSES):
+        before, spread = spread, np.fmax(data.spread(error, lost), DEVIATION_FLOOR * level)
         settled = (
             np.all(np.abs(spread / before - 1.0) < WEIGHTS_SETTLED) and moved < SENSORS_SETTLED
         )
@@ -171,7 +171,7 @@ def fitted(data: Data, readings: Sensors, prior: ParameterPrior) -> Fit:
             gram[np.ix_(each.at, each.at)] += w * each.gram
             right[each.at] += w * each.right
         both = minimise(gram, right, prior, wide, np.append(z, x))
-        z, step = both[:free], np.clip(both[free:] - x, -STRIDE, STRIDE)
+        z, step = both[:free], np.clip(both[free:] - x, -SENSOR_STRIDE, SENSOR_STRIDE)
         x, moved = x + step, float(np.abs(step).max(initial=0.0))
         if more:
             rows, forces, _ = readings.at(x)
@@ -182,7 +182,7 @@ def fitted(data: Data, readings: Sensors, prior: ParameterPrior) -> Fit:
         if alike or more:
             meat = assumed
             for i, each in enumerate(equations):
-                exact = spread[i] <= FLOOR * level[i]
+                exact = spread[i] <= DEVIATION_FLOOR * level[i]
                 noise = _noise(error[:, i], exact, data.pieces[i], data.robust)
                 spurious = noise.covariance(each.columns)
                 scale = np.sqrt(np.maximum(np.diag(each.gram), TINY))
@@ -267,7 +267,7 @@ class Trials:
     @cached_property
     def _level(self) -> Array:
         """The least deviation that counts, of each coordinate (nv,)."""
-        return FLOOR * self.data.levels(self.values)
+        return DEVIATION_FLOOR * self.data.levels(self.values)
 
     @property
     def _kept(self) -> int:

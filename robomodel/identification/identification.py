@@ -48,7 +48,7 @@ UNKNOWN_SHARE = 0.1  # information gain below which a parameter counts as unknow
 FORM_WORDS = {"stribeck": "static friction (Stribeck)", "asymmetric": "another one each way"}
 SURE = 2.0  # deviations above which a change is listed
 NOTED = 1e-3  # the least share of a coordinate's forces that it makes then
-LARGE = 1e-2  # the least share of one that is less sure
+NOTED_UNSURE = 1e-2  # the least share of one that is less sure
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,7 +274,7 @@ class Identified:
             share = np.nan_to_num(made / forces)
             where = int(np.argmax(share))
             sure = abs(group.value - old) > SURE * group.deviation
-            if share[where] > (NOTED if sure else LARGE):
+            if share[where] > (NOTED if sure else NOTED_UNSURE):
                 change = GroupChange(group, old, self.model.dof_names[where], float(made[where]),
                                      float(share[where]))  # fmt: skip
                 found.append(change)

@@ -16,7 +16,7 @@ from robomodel.model.elements import Joint
 from robomodel.tolerances import SINGULAR
 
 AGREE = 0.02  # [rad, m] more than encoders of one linkage are apart by play and zeros
-STRIDE = 0.3  # [rad, m] of joints, after which a linkage is known to be on the same branch
+BRANCH_STRIDE = 0.3  # [rad, m] of joints, after which a linkage is known to be on the same branch
 COMPLETE, LACKING, OFF = 0, 1, 2
 
 
@@ -193,7 +193,7 @@ def _moved(model: Model, q: Array, wanted: Mapping[str, float]) -> Array:
     place = model.joint_positions(q)
     begin = {name: float(place[name]) for name in wanted}
     far = max((abs(x - begin[name]) for name, x in wanted.items()), default=0.0)
-    count, at = max(1, math.ceil(far / STRIDE)), q
+    count, at = max(1, math.ceil(far / BRANCH_STRIDE)), q
     try:
         for n in range(1, count + 1):
             part = {name: begin[name] + n / count * (x - begin[name]) for name, x in wanted.items()}

@@ -22,8 +22,8 @@ from robomodel.tolerances import TINY
 
 HIGHEST = 12  # order of the models that are tried
 DECAYED = 1e-4  # response that counts no more
-LONGEST = 2  # lengths of the log after which it is no longer followed
-SAMPLES = 10  # samples for each coefficient, at least
+LOGS_FOLLOWED = 2  # lengths of the log after which it is no longer followed
+SAMPLES_EACH = 10  # samples for each coefficient, at least
 
 
 def runs(measured: Mask, length: int) -> list[slice]:
@@ -52,7 +52,7 @@ class Autoregression:
         ahead = [error[at] for at in pieces if at.stop - at.start > 1]
         back, count = ahead, sum(len(x) for x in ahead)
         predictors, shares = [np.zeros(0)], [1.0]
-        for _ in range(1, min(highest, count // SAMPLES) + 1):
+        for _ in range(1, min(highest, count // SAMPLES_EACH) + 1):
             later = [x[1:] for x in ahead if len(x) > 1]
             earlier = [x[:-1] for x in back if len(x) > 1]
             both = sum(float(x @ y) for x, y in zip(later, earlier, strict=True))
@@ -95,7 +95,9 @@ class Autoregression:
     def _tail(self, count: int) -> int:
         """Samples after which the response to an innovation has decayed."""
         root = float(np.max(np.abs(np.roots(np.append(1.0, -self.predictors[-1])))))
-        return min(math.ceil(math.log(DECAYED) / math.log(max(root, DECAYED))), LONGEST * count)
+        return min(
+            math.ceil(math.log(DECAYED) / math.log(max(root, DECAYED))), LOGS_FOLLOWED * count
+        )
 
     def white(self, x: Array, pieces: Sequence[slice]) -> Array:
         """Rows (n, …) less their predictions, as sure as one another; zero outside the runs."""

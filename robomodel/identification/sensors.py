@@ -53,7 +53,7 @@ DELAY_UNIT = 0.01  # unit of delays [s]
 LATEST = 0.25  # longest delay [s]; forces within this time of both ends of a log are not used
 FRICTION = ("bias", "damping difference", "static friction", "Stribeck velocity")
 LINEAR = ("offset", "delay", *FRICTION[:3])
-PIECE = 16384  # samples whose regressors a call computes: 0.1 to 1 s
+REGRESSOR_PIECE = 16384  # samples whose regressors a call computes: 0.1 to 1 s
 
 MOVING = ("offset", "ratio")  # unknowns with which the motion itself is another
 
@@ -583,11 +583,11 @@ def _sizes(model: Model, names: Sequence[str]) -> tuple[int, int]:
 
 def _in_pieces(model: Model, q: Array, v: Array, a: Array, backend: Backend) -> Array:
     """Regressors of a long log, by calls between which Python hears Ctrl-C."""
-    if not q.ndim == v.ndim == a.ndim == 2 or not PIECE < len(q) == len(v) == len(a):
+    if not q.ndim == v.ndim == a.ndim == 2 or not REGRESSOR_PIECE < len(q) == len(v) == len(a):
         return regressor(model, q, v, a, backend=backend)
     rows: Array | None = None
-    for first in range(0, len(q), PIECE):
-        at = slice(first, first + PIECE)
+    for first in range(0, len(q), REGRESSOR_PIECE):
+        at = slice(first, first + REGRESSOR_PIECE)
         part = regressor(model, q[at], v[at], a[at], backend=backend)
         if rows is None:
             rows = np.empty((len(q), *part.shape[1:]))

@@ -14,7 +14,7 @@ from robomodel.instants.equations import pieces, polynomial_name
 from robomodel.model.model import Model
 
 CLASSICAL = ("rnea", "crba", "aba")
-LAST_STEP = 1000  # of a body's own frame, after the frames that lead to it
+OWN_FRAME_STEP = 1000  # of a body's own frame, after the frames that lead to it
 
 
 def checked_order(sizes: Mapping[str, int], order: Sequence[str]) -> tuple[str, ...]:
@@ -55,7 +55,7 @@ def classical(variables: Iterable[str], model: Model, name: str) -> tuple[str, .
         if kind in ("a", "f"):
             link, colon, step = owner.rpartition(":")
             if owner in body_of or not colon:
-                bodies.setdefault(kind, []).append((body_of[owner], LAST_STEP, variable))
+                bodies.setdefault(kind, []).append((body_of[owner], OWN_FRAME_STEP, variable))
             else:
                 bodies.setdefault(kind, []).append((body_of[link], int(step), variable))
         elif kind in joints:
@@ -87,7 +87,7 @@ def classical(variables: Iterable[str], model: Model, name: str) -> tuple[str, .
             numbers = sorted({at for _, at, _ in _of(bodies, body)}, reverse=True)
             for number in numbers:
                 result += [variable for _, at, variable in _of(bodies, body) if at == number]
-                if number == LAST_STEP and alone:
+                if number == OWN_FRAME_STEP and alone:
                     result += joints["qdd"].get(body, [])
             if not alone:
                 late += joints["qdd"].get(body, [])

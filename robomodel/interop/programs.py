@@ -198,7 +198,10 @@ OF_CONFIGURATIONS: Mapping[str, Callable[..., Made]] = {
     "close": lambda model, steps=CLOSE_STEPS: (functions.close, (steps,)),
     "constraint_bias": lambda model: (functions.constraint_bias, ()),
     "constraint_jacobian": lambda model: (functions.constraint_jacobian, ()),
-    "from_actuators": lambda model, steps=inverse.STEPS: (inverse.from_actuators, (steps,)),
+    "from_actuators": lambda model, steps=inverse.NEWTON_INVERSE: (
+        inverse.from_actuators,
+        (steps,),
+    ),
     "ik": _ik,
     "integrate": lambda model: (functions.integrate, (INTEGRATE_STEPS,)),
     "joint_positions": lambda model: (functions.joint_positions, (_first(model, "nq"),)),
@@ -244,8 +247,8 @@ SUMMARIES: Mapping[str, str] = {
     "constraint_jacobian": "G: velocities of all joints of the spanning tree, the base's first, "
     "are G v.",
     "from_actuators": "The state at which encoders at the motors read this, by steps of Newton's "
-    f"from guess ({inverse.STEPS} by default: from some 0.05 rad or m away), the base as in guess "
-    "and at rest; not-a-number where that does not converge.",
+    f"from guess ({inverse.NEWTON_INVERSE} by default: from some 0.05 rad or m away), the base as "
+    "in guess and at rest; not-a-number where that does not converge.",
     "link_poses": "Poses of all links in the world, homogeneous matrices one after the other.",
     "constraint_bias": "g: accelerations of all joints of the spanning tree are G a + g.",
 }

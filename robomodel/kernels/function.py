@@ -25,7 +25,7 @@ from robomodel.kernels.compile import CompiledUfunc, NoCompilerError, compile_pr
 from robomodel.kernels.llvm.assembly import X86
 from robomodel.kernels.plan import Iteration
 from robomodel.kernels.program import Dtype, Program
-from robomodel.kernels.threads import LONG, run_ufunc
+from robomodel.kernels.threads import LONGEST_PIECE, run_ufunc
 from robomodel.kernels.trace import Trace
 from robomodel.scalars import Scalar, stack, unstack
 
@@ -352,7 +352,7 @@ class Kernel(_CompiledFunction):
             try:
                 if out is None:
                     return self._results(*arguments)
-                if len(arguments) == self._count and len(out) <= LONG:
+                if len(arguments) == self._count and len(out) <= LONGEST_PIECE:
                     if self._vector or (
                         self._whole and type(out) is np.ndarray and out.flags.c_contiguous
                     ):
@@ -423,7 +423,7 @@ class Results:
         """The results: one array, or a tuple of several."""
         if len(arguments) != len(self.arguments):
             self.count(arguments)
-        if len(arguments[0]) > LONG and self._in_pieces(arguments):
+        if len(arguments[0]) > LONGEST_PIECE and self._in_pieces(arguments):
             return split(self.spread(arguments, None, 1), self.shapes)
         numbers = self.ufunc(*arguments)
         if type(numbers) is not np.ndarray:  # masked arrays, and arrays of other libraries

@@ -27,7 +27,7 @@ from robomodel.kernels.program import (
 )
 
 CHUNK = 6000  # most steps of a program in one function
-PIECE = 200  # steps of a function where there are several
+FUNCTION_STEPS = 200  # steps of a function where there are several
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class KernelPlan:
         longest, pieces = CHUNK if self.longest is None else self.longest, []
         every = range(len(self.program.steps))
         for steps in (every[: self.hoisted], every[self.hoisted :]):
-            size = len(steps) if len(steps) <= longest else self.piece or PIECE
+            size = len(steps) if len(steps) <= longest else self.piece or FUNCTION_STEPS
             pieces += [steps[i : i + size] for i in range(0, len(steps), size or 1)]
         return tuple(pieces) or (every,)
 
@@ -192,10 +192,10 @@ def _bits(x: float) -> bytes:
 
 # ---- the order of steps --------------------------------------------------------------------------
 
-SHORT = 3000  # steps up to which a program stays as it is
+SHORT_PROGRAM = 3000  # steps up to which a program stays as it is
 
 
-def ordered(program: Program, short: int = SHORT) -> Program:
+def ordered(program: Program, short: int = SHORT_PROGRAM) -> Program:
     """The program with its steps in an order that keeps few values alive, unless it is short.
 
     From the results backwards, the next step is the one whose operands add the fewest values to

@@ -19,7 +19,7 @@ Work: TypeAlias = Callable[[slice], object]
 
 TILE = 8  # most states that kernels take at a time (of float64)
 MIN_TILES = 64  # least tiles of the last pieces of a large batch
-LONG = 4096  # most states that a piece of a batch has: Python hears Ctrl-C between pieces
+LONGEST_PIECE = 4096  # most states that a piece of a batch has: Python hears Ctrl-C between pieces
 
 
 class _Job:
@@ -159,11 +159,11 @@ def run_ufunc(
 ) -> None:
     """Run a ufunc on arrays (..., n) into a result; threads share the longest batch axis.
 
-    In pieces of at most about ``LONG`` states, between which Python hears Ctrl-C.
+    In pieces of at most about ``LONGEST_PIECE`` states, between which Python hears Ctrl-C.
     """
     batch = result.shape[:-1]
     axis = batch.index(max(batch))
-    most = max(1, LONG * batch[axis] // max(1, math.prod(batch)))
+    most = max(1, LONGEST_PIECE * batch[axis] // max(1, math.prod(batch)))
     wide = [
         x if x.shape[:-1] == batch else np.broadcast_to(x, (*batch, x.shape[-1])) for x in arrays
     ]

@@ -29,7 +29,7 @@ from robomodel.mechanism.joints import JointModel, VectorSpace
 from robomodel.scalars import Scalar, Vector, stack, unstack, value_of
 from robomodel.tolerances import CLOSED, CONVERGED, EXACTLY_CLOSED, ROUNDING, SINGULAR, TINY
 
-MANY = 8  # configurations at once, from which on it pays to leave out what holds everywhere
+MANY_AT_ONCE = 8  # configurations at once, from which on it pays to leave out what holds everywhere
 ANYWHERE = 4  # configurations at which conditions without derivatives hold everywhere
 PLAINLY = 1e-3  # least pivot of the greatest, of rows that are independent without a doubt
 COUNTS = 0.01  # singular value of a condition that some joint opens by its size, or a radian
@@ -311,7 +311,7 @@ def close(
     moving = geometry.looped if geometry.loop_joints else geometry.links  # polynomials: all joints
     looped = [free.index(c) for link in moving for c in link.freedoms if c in free]
     selected = list(range(geometry.rows) if rows is None else rows)
-    if len(q) >= MANY:
+    if len(q) >= MANY_AT_ONCE:
         selected = [row for row in selected if row in geometry.opening]
     solved = geometry.only(selected)
 

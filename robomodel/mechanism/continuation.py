@@ -29,7 +29,7 @@ from robomodel.tolerances import CLOSED, EXACTLY_CLOSED, ROUNDING, TINY, WITHIN
 
 GAP = 1e-15  # sines, sizes: rounding alone, which no step makes less
 GAIN = 0.9  # of the gap is left at most by a step that is worth another
-NEAR = 0.35  # of a stride's length: what a correction adds at most
+MOST_CORRECTION = 0.35  # of a stride's length: what a correction adds at most
 TURNED = 0.85  # least cosine between motions before and after a stride
 CROSSING = 1e-9  # sines, sizes: the gap between branches that cross; with more they miss each other
 BISECTIONS, TO_CROSSING = 30, 5  # of a stride to where K loses a rank; steps that close loops there
@@ -218,7 +218,7 @@ class Continuation:
         moved = self.mechanism.away(p.q, q)
         off, length = np.linalg.norm(moved - way, axis=1), np.linalg.norm(way, axis=1)
         ends = np.where(cosine < TURNED, Ends.TURNED, Ends.FINE)
-        ends = np.where(off > NEAR * length + WITHIN, Ends.FAR, ends)
+        ends = np.where(off > MOST_CORRECTION * length + WITHIN, Ends.FAR, ends)
         flipped = np.flatnonzero((ends == Ends.FINE) & (self._orientation(p, k) <= 0.0))
         if len(flipped):
             crosses = self._crosses(p[flipped], there[flipped], moved[flipped])

@@ -15,12 +15,12 @@ from robomodel.tolerances import CONVERGED, NOTHING, ROUNDING, SINGULAR, TINY
 if TYPE_CHECKING:
     from numpy.random import Generator
 
-STRIDE = 0.15  # [rad, sizes] of several freedoms: of 768 none ended where smaller ones do not
-ALONG = 0.1  # the same along paths of one freedom
-SHORTEST = 1e-4  # share of a stride below which halving does not go
-LONGEST = 60.0  # [rad, sizes] of each half of a path
-ROUND = 10.0 * ALONG  # of a path that comes back to where it began, at least
-LONG = 0.7  # of random strides; the others are shorter
+WALK_STRIDE = 0.15  # [rad, sizes] of several freedoms: of 768 none ended where smaller ones do not
+WALK_ALONG = 0.1  # the same along paths of one freedom
+SHORTEST_SHARE = 1e-4  # share of a stride below which halving does not go
+LONGEST_PATH = 60.0  # [rad, sizes] of each half of a path
+ROUND = 10.0 * WALK_ALONG  # of a path that comes back to where it began, at least
+LONG_SHARE = 0.7  # of random strides; the others are shorter
 
 
 # ---- chance --------------------------------------------------------------------------------------
@@ -44,7 +44,7 @@ def wander(
     """
     d = rng.standard_normal((len(p.q), along.freedoms)) if d is None else d.copy()
     d /= np.maximum(np.linalg.norm(d, axis=1, keepdims=True), TINY)
-    random = np.asarray(STRIDE * 0.5 ** (rng.geometric(LONG, len(p.q)) - 1), dtype=float)
+    random = np.asarray(WALK_STRIDE * 0.5 ** (rng.geometric(LONG_SHARE, len(p.q)) - 1), dtype=float)
     for _ in range(strides):
         there, ends, over = along.advance(p, d, random if lengths is None else lengths)
         fine, met = ends == Ends.FINE, np.flatnonzero(ends == Ends.LIMIT)
@@ -81,7 +81,7 @@ def lead(
     count, places = len(p.q), joints.places
     ends, over = np.zeros(count, dtype=int), np.zeros((count, len(along.limits.places)))
     missing = goal - p.q[:, places]
-    off, longest = np.linalg.norm(missing, axis=1), np.full(count, STRIDE)
+    off, longest = np.linalg.norm(missing, axis=1), np.full(count, WALK_STRIDE)
     going = np.flatnonzero(off > ROUNDING)
     for _ in range(200):  # strides at most to a target
         if not len(going):
@@ -98,9 +98,11 @@ def lead(
         p = p.put(on, there[np.flatnonzero(nearer)])
         missing[on], off[on] = left[nearer], size[nearer]
         longest[going] *= np.where(nearer, 2.0, 0.5)
-        longest = np.minimum(longest, STRIDE)
+        longest = np.minimum(longest, WALK_STRIDE)
         stuck = ~nearer & (off[going] <= CONVERGED)  # rounding is left
-        going = going[(off[going] > ROUNDING) & (longest[going] > SHORTEST * STRIDE) & ~stuck]
+        going = going[
+            (off[going] > ROUNDING) & (longest[going] > SHORTEST_SHARE * WALK_STRIDE) & ~stuck
+        ]
     arrived = off <= CONVERGED
     return p, np.where(arrived, Ends.FINE, np.where(ends, ends, Ends.FAR)), over
 
@@ -144,7 +146,9 @@ class Path:
     ring: bool
 
 
-def path(along: Continuation, start: Points, turning: Turning, longest: float = LONGEST) -> Path:
+def path(
+    along: Continuation, start: Points, turning: Turning, longest: float = LONGEST_PATH
+) -> Path:
     """The path through a point, both ways to their ends, or round.
 
     Each half ends at a limit, at a dead point of the sheet's joints, where strides are refused, or
@@ -174,21 +178,21 @@ class _Half:
         self, along: Continuation, turning: Turning, start: Points, longest: float
     ) -> None:
         self.along, self.turning, self.longest = along, turning, longest
-        self.points, self.lengths, self.stride = [start], [0.0], ALONG
+        self.points, self.lengths, self.stride = [start], [0.0], WALK_ALONG
         self.end, self.going, self.ring = End(Ends.FINE), True, False
 
     def take(self, there: Points, ends: Ends) -> None:
         """A stride, up to what ends the path on it; shorter next where it was refused."""
         if ends == Ends.FINE:
             self._add(there, self.stride)
-            self.stride = min(ALONG, 2.0 * self.stride)
+            self.stride = min(WALK_ALONG, 2.0 * self.stride)
             self.ring = self._round()
             self.going = not self.ring and self.lengths[-1] < self.longest
         elif ends in (Ends.LIMIT, Ends.SHEET):
             self._end(ends)
         else:
             self.stride *= 0.5
-            if self.stride < SHORTEST * ALONG:
+            if self.stride < SHORTEST_SHARE * WALK_ALONG:
                 self.going, self.end = False, End(ends)
 
     def _add(self, there: Points, length: float) -> None:
@@ -229,7 +233,7 @@ class _Half:
         back = self.along.mechanism.away(first.q, last.q)[0]
         turns, back = self.turning.turns(back), self.turning.apart(back)
         size = float(np.linalg.norm(back))
-        if size > 1.1 * ALONG or float(back @ tangent) > 0.0:
+        if size > 1.1 * WALK_ALONG or float(back @ tangent) > 0.0:
             return False
         q = first.q.copy()
         q[0, self.turning.joints.places] += turns

@@ -46,7 +46,7 @@ from robomodel.spatial import (
 from robomodel.tolerances import CLOSED, NOTHING, ROUNDING, TINY
 
 LARGEST_ROUNDING = 3e-3  # [rad, sizes] what is more is no rounding: 0.2 degrees, 0.3 % of the size
-ALONG = 30.0  # a chain of frames that are off by e each stays open by up to 10 e along a walk
+CHAIN_ALONG = 30.0  # a chain of frames that are off by e each stays open by up to 10 e along a walk
 FIRST_ORDER, STRIDE = 0.3, 0.06  # [rad, sizes] far enough to show what holds to first order only
 ROUNDED_CONDITION = 1e-3  # singular value of a condition that may be rounding's
 MOST_POINTS, ROUNDS = 60, 40  # of the search for the exact mechanism
@@ -461,7 +461,7 @@ def try_rank(
     ahead = directions(start.null(rank)[0], rng)
     seen = walks(problem, start.q[0], rank, ahead, FIRST_ORDER)
     gap, order = seen.largest, _growth(seen)
-    limit = min(LARGEST_ROUNDING, max(100 * NOTHING, ALONG * rounding))
+    limit = min(LARGEST_ROUNDING, max(100 * NOTHING, CHAIN_ALONG * rounding))
     if gap > limit or seen.reached < 0.3 * FIRST_ORDER:
         return Trial(False, gap, seen.kept)
     if gap > 3 * rounding and order > 1.4:  # does it go on growing?
@@ -510,7 +510,7 @@ def decide(problem: ClusterProblem, *, mend: bool = True) -> Decision | None:
         loose = try_rank(problem, q, decision.rank - 1, LARGEST_ROUNDING, rng, mend=False)
         if not loose.accepted:
             continue
-        if decision.kept > max(ALONG * decision.rounding, problem.tolerance.rank):
+        if decision.kept > max(CHAIN_ALONG * decision.rounding, problem.tolerance.rank):
             return replace(decision, opens=loose.gap)
         rank = decision.rank
         return Decision(rank - 1, q, decision.rounding, loose.gap, letter=rank, kept=loose.kept)
@@ -565,7 +565,7 @@ def _beside(
     singular = Points.at(problem, q[None]).singular[0]
     last = min(problem.geometry.rows, len(problem.columns)) - 1
     seen = max(before, NOTHING, float(singular[last]))
-    allowed = min(LARGEST_ROUNDING, max(100 * NOTHING, ALONG * seen))
+    allowed = min(LARGEST_ROUNDING, max(100 * NOTHING, CHAIN_ALONG * seen))
     null = Points.at(problem, q[None]).null(low)[0]
     steps = np.array([null @ rng.standard_normal(null.shape[1]) for _ in range(6)])
     sizes = np.array([0.15 + 0.1 * (n % 3) for n in range(6)])

@@ -40,7 +40,8 @@ from robomodel.tolerances import CLOSED, MOVES, NOTHING, SAME, TINY
 GUESSES = 24
 MOST_ROUNDED = 0.02  # of the cluster's size: a gap that may be put down to rounding
 FEW_OFF, ONE = 4, 1e-3  # as many samples that are no further apart [rad, sizes] are one
-REGULAR = 0.01  # of the median of the least singular values: less is near a singular configuration
+# of the median of the least singular values: less is near a singular configuration
+REGULAR_POINT = 0.01
 MANY_ENTRIES = 150  # of K: with as many a compiled program is worth it for the guesses alone
 NEAR_START = 0.01  # of the cluster's size: a start as near to closing says where to close
 
@@ -196,7 +197,7 @@ class ClosedConfigurations:
         Samples near singular configurations do not count: Newton's method ends there at a distance
         that is the root of the gap.
         """
-        regular = self._least_shares >= REGULAR * self.kept
+        regular = self._least_shares >= REGULAR_POINT * self.kept
         singular = self.singular[regular]
         dropped = singular[:, self.rank :] / largest(singular)
         return float(np.max(dropped, initial=0.0))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 P = ParamSpec("P")
-LARGE = 200  # bodies; beyond, compiling takes many seconds, so that users shall ask for it
+LARGE_ROBOT = 200  # bodies; beyond, compiling takes many seconds, so that users shall ask for it
 EDGES = ("cli", "kernels", "parsers", "reports", "robots", "views")
 """Packages that no programs come from; :mod:`robomodel.kernels` counts by itself."""
 
@@ -64,7 +64,7 @@ def traced(
             canonical_name = canonical((make.__module__, make.__qualname__, arguments, named))
             result = model._derived[key] = replace(
                 built,
-                compiles=built.compiles and 0 < len(model.nodes) <= LARGE,
+                compiles=built.compiles and 0 < len(model.nodes) <= LARGE_ROBOT,
                 owner=model,
                 key=cache_key(model, canonical_name),
                 origin=(partial(traced_function, **named), (model, *arguments)),

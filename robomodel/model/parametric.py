@@ -18,7 +18,7 @@ from robomodel.model.arguments import by_name
 from robomodel.model.configurations import functions
 from robomodel.model.configurations.closing import normalized
 from robomodel.model.configurations.following import is_closed
-from robomodel.model.derived import LARGE, cache_key
+from robomodel.model.derived import LARGE_ROBOT, cache_key
 from robomodel.model.parameters import (
     PARAMETERS,
     ParametersLike,
@@ -58,7 +58,8 @@ def parametric(
     result = model._derived[key] = TracedFunction(
         plain.name, {**plain.arguments, PARAMETERS: len(names)}, plain.results, build,
         plain.iteration, (PARAMETERS,),
-        compiles=plain.compiles and 0 < len(model.nodes) <= LARGE, owner=model, label=plain.label,
+        compiles=plain.compiles and 0 < len(model.nodes) <= LARGE_ROBOT, owner=model,
+        label=plain.label,
         key=cache_key(model, what),
         origin=(parametric, (make, model, names, *arguments)),
     )  # fmt: skip

@@ -38,7 +38,7 @@ from robomodel.model.model import Model
 from robomodel.scalars import value_of
 from robomodel.tolerances import CLOSED, MOVES, WRITTEN
 
-SEED = 20240610
+SPIN_SEED = 20240610
 DUMMY = 1e-7  # share of the robot's mass [kg, kg m²] up to which a body is a dummy
 
 
@@ -87,7 +87,7 @@ def _has_balls(model: Model, cluster: Cluster) -> bool:
 def _of_cluster(model: Model, cluster: Cluster, share: float) -> list[Spin]:
     """The spins of a cluster; bodies with less than this share of the robot's mass do not count."""
     geometry = cluster.geometry
-    rng = np.random.default_rng(SEED)
+    rng = np.random.default_rng(SPIN_SEED)
     rows = list(cluster.closing_rows)
     unit = velocity_units(model, cluster)
     heavy = [i for i, body in enumerate(cluster.bodies) if _weighs(model, body, share)]

@@ -8,7 +8,8 @@ from typing import Literal
 from robomodel.errors import few
 from robomodel.tolerances import NOTHING
 
-NEAR = 1e-6  # sine from which on results have ten digits: those lost are as many as its own zeros
+# sine from which on results have ten digits: those lost are as many as its own zeros
+NEAR_SINGULAR = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,7 @@ class Singularity:
     @property
     def limit(self) -> float:
         """The sine below which states are named."""
-        return NEAR
+        return NEAR_SINGULAR
 
     def __str__(self) -> str:
         more = f" ({self.states} states)" if self.states > 1 else ""

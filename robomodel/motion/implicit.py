@@ -52,7 +52,7 @@ RK4_REACH = 2.0
 RK4_BEYOND = 3.0
 """Magnitude of step times eigenvalue at which "rk4" is unstable at any angle (limit: 2.95)."""
 
-NEWTON_STEPS = 1
+IMPLICIT_NEWTON = 1
 """Steps of Newton's method for springs with play, before the last one."""
 
 NO_WAY = 1e-15
@@ -181,7 +181,7 @@ def press_springs(
     if not plays:
         return Factorization(matrix)
     order = elimination_order(matrix, {i for way, _ in plays for i in way.element.row})
-    for _ in range(NEWTON_STEPS):
+    for _ in range(IMPLICIT_NEWTON):
         trial, right = [list(row) for row in matrix], list(force)
         for way, end in plays:
             way.press(trial, right, end)

@@ -18,7 +18,7 @@ from robomodel.kernels import Iteration
 from robomodel.kernels.function import Build, TracedFunction
 from robomodel.kernels.program import Dtype
 from robomodel.model.configurations.closing import left_open, settled
-from robomodel.model.derived import LARGE, cache_key, cached_on_model
+from robomodel.model.derived import LARGE_ROBOT, cache_key, cached_on_model
 from robomodel.model.model import Model
 from robomodel.motion.tangent import (
     StepError,
@@ -57,7 +57,7 @@ def function(
             build,
             iteration=iteration,
             dtype=dtype,
-            compiles=backend == "compiled" and 0 < len(model.nodes) <= LARGE,
+            compiles=backend == "compiled" and 0 < len(model.nodes) <= LARGE_ROBOT,
             owner=model,
             key=cache_key(model, name),
         )

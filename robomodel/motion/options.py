@@ -37,7 +37,7 @@ from robomodel.motion.ground import (
     touching_points,
 )
 from robomodel.motion.limits import Acting, method_of, named
-from robomodel.motion.plant import CLOSINGS, Plant
+from robomodel.motion.plant import PLANT_CLOSINGS, Plant
 from robomodel.motion.servo import Servo
 from robomodel.motion.steps import FixedStep
 
@@ -136,7 +136,7 @@ class BatchOptions(MotionOptions, total=False):
 DEFAULTS: Mapping[str, Any] = {
     "method": None, "passive": True, "friction": True, "ground": None, "contacts": None,
     "collisions": False, "stops": False, "stop_restitution": 0.0, "saturate": False,
-    "parameters": None, "closing": CLOSINGS, "sweeps": SWEEPS,
+    "parameters": None, "closing": PLANT_CLOSINGS, "sweeps": SWEEPS,
 }  # fmt: skip
 BATCH_DEFAULTS: Mapping[str, Any] = {"threads": 1, "backend": "compiled", "dtype": "float64"}
 
@@ -174,7 +174,7 @@ class MotionSetup:
     stop_restitution: float = 0.0
     parameters: tuple[str, ...] = ()
     saturate: bool = False
-    closing: int = CLOSINGS
+    closing: int = PLANT_CLOSINGS
     sweeps: int = SWEEPS
 
     @staticmethod

@@ -21,7 +21,7 @@ from robomodel.motion.servo import Servo
 from robomodel.motion.tangent import in_tangents, linkages
 from robomodel.scalars import Scalar, Vector, added
 
-CLOSINGS = 2  # Newton steps that close loops after a step
+PLANT_CLOSINGS = 2  # Newton steps that close loops after a step
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Plant:
     passive: bool = True
     saturate: bool = False
     servo: Servo | None = None
-    closing: int = CLOSINGS
+    closing: int = PLANT_CLOSINGS
     careful: bool = False
 
     @property

@@ -41,13 +41,13 @@ from robomodel.motion.options import (
 )
 from robomodel.motion.stepping import Grid, Steps
 from robomodel.motion.steps import FixedStep
-from robomodel.motion.tangent import UNDETERMINED, StepError, linkages
+from robomodel.motion.tangent import UNDETERMINED_MOTION, StepError, linkages
 
 UNSOLVED = {
     "float64": 1e-6,
     "float32": 1e-3,
 }  # contact residual from which on there is a RuntimeWarning
-LONG = 2048  # most steps that a call of the kernel takes: Python hears Ctrl-C between calls
+LONGEST_CALL = 2048  # most steps that a call of the kernel takes: Python hears Ctrl-C between calls
 CACHED = 1 << 20  # bytes of rows between checks, so that they stay in the processor's cache
 TOO_FAST = 1.0 / 3.0  # growth of ‖G‖² within a step above which a linkage turns too fast for it
 
@@ -204,7 +204,7 @@ def rollout(
     start, begin = one.start(at, speed, p)
     size = one.layout.size
     rows[..., 0, :size], rows[..., 0, size:] = start, 0.0
-    unclear = np.broadcast_to(begin.determined <= UNDETERMINED, batch).reshape(-1)
+    unclear = np.broadcast_to(begin.determined <= UNDETERMINED_MOTION, batch).reshape(-1)
     lost = unclear & np.any(flat[:, 0, nq : nq + nv] != 0.0, axis=-1)
     flat[lost, 0, nq : nq + nv] = np.nan
     if model.nodes and times:
@@ -267,7 +267,7 @@ def run_over_time(
     """
     times, layout = rows.shape[1] - 1, step.layout
     # every 64 steps, contact problems that the kernel has not solved are looked for
-    size = 64 if step.rows.size else min(max(times, 1), LONG)
+    size = 64 if step.rows.size else min(max(times, 1), LONGEST_CALL)
     stop = threading.Event()
     if step.setting is not None and step.setting.planes:
         size = 1  # the planes that points touch change from step to step

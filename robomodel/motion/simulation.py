@@ -31,7 +31,7 @@ from robomodel.motion.options import (
 )
 from robomodel.motion.rollout import run_over_time
 from robomodel.motion.sensors import Sensors
-from robomodel.motion.tangent import UNDETERMINED
+from robomodel.motion.tangent import UNDETERMINED_MOTION
 
 LINE = 64  # bytes
 
@@ -287,7 +287,7 @@ class Simulation(Sensors):
             single = self._dtype == "float32" or in_single_precision(q if q is not None else at)
             at = closed_start(model, at, single, parameters=self._geometry(numbers))
             states, start = self._step.start(at, speed, self._p[numbers])
-            unclear = (start.determined <= UNDETERMINED) & np.any(speed != 0.0, axis=-1)
+            unclear = (start.determined <= UNDETERMINED_MOTION) & np.any(speed != 0.0, axis=-1)
             if np.any(unclear):
                 raise ValueError(
                     "v does not say how a linkage moves: at q its independent joints rest while "

@@ -37,7 +37,7 @@ from robomodel.motion.steps import FixedStep
 from robomodel.motion.tangent import (
     NEARLY,
     START_CONDITION,
-    UNDETERMINED,
+    UNDETERMINED_MOTION,
     StepError,
     advice,
     condition,
@@ -140,7 +140,7 @@ class Run(ABC):
             raise self._error(
                 0.0, "it starts at a singular position", *condition(self.model, x[:nq]), x
             )
-        if start.determined <= UNDETERMINED and np.any(x[nq:]):
+        if start.determined <= UNDETERMINED_MOTION and np.any(x[nq:]):
             raise ValueError(
                 "v does not say how the linkage moves: at q, its independent joints rest while "
                 "others move; start from rest or a little later, or load the robot with other "

@@ -77,7 +77,8 @@ from robomodel.tolerances import ROUNDING, TINY
 
 Table: TypeAlias = tuple[tuple[Scalar, ...], ...]
 
-UNDETERMINED = 1e-9  # share of a linkage's motion below which v does not determine it at the start
+# share of a linkage's motion below which v does not determine it at the start
+UNDETERMINED_MOTION = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -425,8 +426,8 @@ class Start:
     Attributes:
         z: Velocities (..., nv).
         bases: N₀ of all linkages (..., numbers).
-        determined: The least singular value (...) of v by z: below :data:`UNDETERMINED` v does not
-            determine the motion.
+        determined: The least singular value (...) of v by z: below :data:`UNDETERMINED_MOTION` v
+            does not determine the motion.
         regularity: The least singular value (...) of K as a share of the largest: 0 at change
             points; 1 without linkages.
     """

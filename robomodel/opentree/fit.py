@@ -46,7 +46,7 @@ GRAVITY = 10.0  # times as exact as other torques, because it always acts
 FIRST, LAST, STEP = 1.0, 1e-10, 0.25  # γ, and its steps: Newton's method follows in a few steps
 REWEIGHTED = (1e-4, 1e-6, 1e-8, LAST)  # γ at which absolute values are taken for squares anew
 CENTRED, SETTLED = 0.1, 1e-4  # of γ, and of the squares: the accuracy on the way
-FLOOR = 1e-3  # of errors: what is below is as good
+ERROR_FLOOR = 1e-3  # of errors: what is below is as good
 MIXTURES = (0.75, 0.5, 0.25)  # shares of a fit, the rest being lumped
 REFITS, HEAVIER = 6, 3.0  # with so much more weight for joints that are worse than lumped
 ARMATURE, TENDON = 0.05, 0.02  # of the joint's inertia: armatures at the start
@@ -63,17 +63,17 @@ def best(
     ``judge`` gives a tree's errors at states that the fit has not seen, and ``lumped`` are those of
     the tree with ``tree``'s parameters. None if only this tree remains.
     """
-    allowed = {name: max(error.median, FLOOR) for name, error in lumped.items()}
+    allowed = {name: max(error.median, ERROR_FLOOR) for name, error in lumped.items()}
     tried = list[_Judged]()
     for gamma, each in fits(fit, np.ones(tree.model.nv)):
         tried.append((gamma, each, judge(each)))
-        if _worst(tried[-1]) <= FLOOR:
+        if _worst(tried[-1]) <= ERROR_FLOOR:
             break
     if not tried:
         return None
     least = min(map(_worst, tried))
     # a larger γ is worth two per cent of error
-    taken = next(x for x in tried if _worst(x) <= max(1.02 * least, FLOOR))
+    taken = next(x for x in tried if _worst(x) <= max(1.02 * least, ERROR_FLOOR))
     weights = np.ones(tree.model.nv)
     for _ in range(REFITS):
         worse = {name for name, error in taken[2].items() if error.median > allowed[name]}

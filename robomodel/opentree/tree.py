@@ -46,7 +46,7 @@ from robomodel.opentree.errors import (
     percent,
     worst_joint,
 )
-from robomodel.opentree.fit import FLOOR, Problem, best
+from robomodel.opentree.fit import ERROR_FLOOR, Problem, best
 from robomodel.opentree.gears import Relumped, relumped
 from robomodel.opentree.motors import ending, with_limits, with_motors_at_neutral
 from robomodel.opentree.passive import with_reflected
@@ -56,7 +56,7 @@ from robomodel.tolerances import NOTHING, SAME
 
 __all__ = ["approximate_tree"]
 
-_LISTED = 4  # entries between joints that a warning names
+_LISTED_ENTRIES = 4  # entries between joints that a warning names
 
 Fit = Literal["range", "lumped"]
 Kind = Literal["open", "exact", "fitted", "lumped"]
@@ -397,7 +397,7 @@ def _usual(tree: OpenTree) -> float:
     """The geometric mean of the errors of joints that move."""
     joints, parts = tree.basis.view.joints, tree.basis.parts
     errors = [tree.errors[joints[body].name].median for part in parts for body in part.bodies]
-    return float(np.exp(np.mean(np.log(np.maximum(errors, FLOOR)))))
+    return float(np.exp(np.mean(np.log(np.maximum(errors, ERROR_FLOOR)))))
 
 
 def _exact(errors: Errors) -> bool:
@@ -590,10 +590,12 @@ def _warn_of_tendons(model: Model) -> None:
     between = inertia_between_joints(model)
     entries = [f"{x:g} kg m² between {one} and {other}" for (one, other), x in between.items()]
     if entries:
-        more = f" and {len(entries) - _LISTED} more" if len(entries) > _LISTED else ""
+        more = (
+            f" and {len(entries) - _LISTED_ENTRIES} more" if len(entries) > _LISTED_ENTRIES else ""
+        )
         warn_at(
             "reflected inertia between joints is not written; only MJCF can express it, by the "
-            f"armature of a fixed tendon: {'; '.join(entries[:_LISTED])}{more}",
+            f"armature of a fixed tendon: {'; '.join(entries[:_LISTED_ENTRIES])}{more}",
             model.description.source,
             strict=False,
         )

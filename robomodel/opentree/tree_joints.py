@@ -19,7 +19,7 @@ from robomodel.errors import UnknownNameError, check_names
 from robomodel.mechanism.constraints import LinearConstraint
 from robomodel.model.elements import Cluster
 from robomodel.model.model import Model
-from robomodel.reach.limb import FREE, LEVER, PAYLOAD, SEED, Choice, Displacements, chosen
+from robomodel.reach.limb import FREE, LEVER, LIMB_SEED, PAYLOAD, Choice, Displacements, chosen
 from robomodel.reach.reachable import Reachable, reachable
 from robomodel.scalars import stack, unstack
 from robomodel.tolerances import SAME, WITHIN
@@ -117,7 +117,9 @@ def tree_joints(
         moving.append(chosen(model, cluster.index, wanted)[0])
     reached = sheet(model, [b for choice, bodies in zip(choices, moving, strict=True)
                            if choice.cluster.kind == "loops" for b in bodies])  # fmt: skip
-    draws = [reached.draw(np.random.default_rng(SEED + n), size) for n, size in enumerate(DRAWN)]
+    draws = [
+        reached.draw(np.random.default_rng(LIMB_SEED + n), size) for n, size in enumerate(DRAWN)
+    ]
     ways = [_spanning(model, np.concatenate([model.neutral()[None], q])) for q in draws]
     return [
         choice.tree(bodies, [at[:, choice.cluster.spanning_q] for at in ways])

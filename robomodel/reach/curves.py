@@ -24,7 +24,7 @@ from robomodel.model.configurations.following import is_closed, move
 from robomodel.model.elements import Cluster, columns_of, velocity_units
 from robomodel.model.model import Model
 from robomodel.reach.paths import (
-    STEP,
+    PATH_STEP,
     WEAK,
     Half,
     Part,
@@ -230,7 +230,7 @@ class _Sweep:
         back, forth = self.halves
         if forth.ring:  # each half has the whole of it
             for half in self.halves:
-                keep = sum(length <= 0.5 * half.lengths[-1] + STEP for length in half.lengths)
+                keep = sum(length <= 0.5 * half.lengths[-1] + PATH_STEP for length in half.lengths)
                 for values in (half.q, half.tangents, half.lengths):
                     del values[keep:]
         q = np.array(back.q[:0:-1] + forth.q)

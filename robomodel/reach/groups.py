@@ -28,7 +28,16 @@ from robomodel.mechanism.constraints import (
 )
 from robomodel.mechanism.continuation import CROSSING, Continuation, Limits, Points, joined
 from robomodel.mechanism.joints import Revolute
-from robomodel.mechanism.walks import ALONG, STRIDE, Path, Positions, Turning, lead, path, wander
+from robomodel.mechanism.walks import (
+    WALK_ALONG,
+    WALK_STRIDE,
+    Path,
+    Positions,
+    Turning,
+    lead,
+    path,
+    wander,
+)
 from robomodel.model.derived import cached_on_model, traced
 from robomodel.model.elements import Cluster, columns_of, spanning_start, velocity_units
 from robomodel.model.model import Model
@@ -40,12 +49,12 @@ if TYPE_CHECKING:
     from numpy.random import Generator
 
 WALKERS, BEGIN, ROUNDS, STRIDES = 96, 60, 8, 10  # walks that spread points; strides before, between
-MANY = 32  # draws at once, which show how many points these are, and may walk on from them
+MANY_DRAWS = 32  # draws at once, which show how many points these are, and may walk on from them
 FEW_STRIDES, MANY_STRIDES = 4, 24  # from such a point to a configuration that is drawn
 TRIED = 12  # points to which a path is looked for
 SAME_POINT = 1e-7  # [rad, sizes] between a configuration and where a stride along a path leads
 CHAIN = 30.0  # frames that are off by e each miss each other by up to so many e
-SEED = 20250117
+GROUP_SEED = 20250117
 
 
 # ---- conditions ----------------------------------------------------------------------------------
@@ -229,7 +238,7 @@ class Group:
             return self.path.points
         if not self.freedoms:
             return self.origin
-        rng = np.random.default_rng(SEED)
+        rng = np.random.default_rng(GROUP_SEED)
         p, d = wander(self.along, self.origin[np.zeros(WALKERS, dtype=np.intp)], rng, BEGIN)
         found = [p]
         for _ in range(ROUNDS):
@@ -267,7 +276,7 @@ class Group:
     def _walked(self, rng: Generator, count: int) -> Points:
         """Some strides from points of the pool."""
         p = self.pool[rng.integers(len(self.pool.q), size=count)]
-        strides = FEW_STRIDES if count < MANY else MANY_STRIDES
+        strides = FEW_STRIDES if count < MANY_DRAWS else MANY_STRIDES
         return wander(self.along, p, rng, strides)[0]
 
     def around(self, rng: Generator, count: int, reach: float) -> Points:
@@ -278,7 +287,7 @@ class Group:
         speeds = np.concatenate([self.rates, self.own])
         fastest = np.max(np.abs(np.einsum("kc,ncm,nm->nk", speeds, p.n, d)), axis=1)
         way = reach * rng.random(count) ** (1.0 / self.freedoms) / fastest
-        strides = math.ceil(float(np.max(way)) / STRIDE)
+        strides = math.ceil(float(np.max(way)) / WALK_STRIDE)
         return wander(self.along, p, rng, strides, d, way / strides)[0]
 
     # ---- membership
@@ -303,7 +312,7 @@ class Group:
         size = np.linalg.norm(way, axis=1)
         there, _, closed = self.along.corrected(p[near], way)
         off = np.linalg.norm(self._away(there, np.broadcast_to(q, there.shape)), axis=1)
-        return bool(np.any(closed & (size < 1.5 * ALONG) & (off < SAME_POINT)))
+        return bool(np.any(closed & (size < 1.5 * WALK_ALONG) & (off < SAME_POINT)))
 
     def _led(self, q: Array) -> bool:
         """True if one of the nearest points of the pool is reached straight from there."""
@@ -600,7 +609,7 @@ class _Splitting:
         """True if rows of loops hold where others do not."""
         program = _conditions(self.model, self.cluster.index, rows, matrix=False)
         nv = self.geometry.nv
-        anywhere = np.random.default_rng(SEED).uniform(-1.0, 1.0, (4, nv)) * self.unit
+        anywhere = np.random.default_rng(GROUP_SEED).uniform(-1.0, 1.0, (4, nv)) * self.unit
         values = program(np.tile(self.start, (4, 1)), anywhere)[:, self.geometry.nq :]
         return bool(np.max(np.abs(values)) <= NOTHING)
 

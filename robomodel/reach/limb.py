@@ -46,12 +46,12 @@ SERIAL = 1.5  # of the least displacement: so much the joints in series to the h
 FREE, AT_MOST = 0.6, 1.2  # rad, or cluster sizes, from neutral: without limits, and at most
 FINALISTS, DISPLACES = 4, 3.0  # sets whose ranges are compared, and displace at most so much more
 DRAWS, HOPS = 50, 7  # of configurations, and steps on the way to each
-ITERATIONS = 12  # of Newton's method for a step; what needs more is beyond the range
+LIMB_NEWTON = 12  # of Newton's method for a step; what needs more is beyond the range
 PAYLOAD = 0.1  # of the cluster's mass: a massless link that closes no loop, as a foot or tool
 NO_MASS = 1e-4  # of the robot's mass
 LEVER = 2.0  # rad for a radian: what turns faster is a rotor, and follows nothing
 BALANCED = 0.02  # of its inertia: what a rotor may lack of symmetry about its axis
-SEED = 20260301
+LIMB_SEED = 20260301
 
 
 class UndeterminedError(ValueError):
@@ -110,7 +110,7 @@ def chosen(model: Model, index: int, wanted: tuple[int, ...] = ()) -> tuple[tupl
     ValueError if the wanted joints, or no whole joints, determine the cluster.
     """
     choice = Choice(model, model.clusters[index], wanted)
-    rng = np.random.default_rng(SEED)  # a left and a right leg are tried alike
+    rng = np.random.default_rng(LIMB_SEED)  # a left and a right leg are tried alike
     sets = list(choice.sets())
     if len(sets) > 1:  # the best are compared again, over the ranges of all of them
         displacements = Displacements.of(model, choice.cluster, choice.start)
@@ -362,7 +362,9 @@ class Choice:
         if not geometry.rows:
             positions, gap = guesses, np.zeros(len(guesses))
         else:
-            positions, gap = newton.close(geometry, guesses, keep, rows=rows, iterations=ITERATIONS)
+            positions, gap = newton.close(
+                geometry, guesses, keep, rows=rows, iterations=LIMB_NEWTON
+            )
         room = np.min(self.motion.rooms(positions) - np.minimum(self.motion.rooms(self.start), 0.0),
                       axis=-1)  # fmt: skip
         return positions, (gap <= CLOSED) & ~geometry.flipped(positions) & (room >= -WITHIN)

@@ -30,8 +30,8 @@ from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector
 from robomodel.tolerances import CLOSED, MOVES, NOTHING, SINGULAR, WITHIN
 
-STEP = 0.08  # radians, or cluster sizes, along a path or curve
-SHORTEST = 1e-5  # of these steps
+PATH_STEP = 0.08  # radians, or cluster sizes, along a path or curve
+SHORTEST_PATH_STEP = 1e-5  # of these steps
 HALF_PATH = 60.0  # of each half of a path
 TURNS = 8  # of a joint without limits in a part where couplings turn joints with limits
 AHEAD = 0.95  # cosine of the angle between tangents of neighbours
@@ -474,13 +474,13 @@ class Half:
         self.way = part.ahead(self.at, part.among(ahead, held)[None], held)[0]
         self.q, self.tangents, self.lengths = [start], [ahead], [0.0]
         self.end, self.ring, self.going = End(start, "", ""), False, True
-        self.stride, self.longest = STEP, longest
+        self.stride, self.longest = PATH_STEP, longest
         self.ends, self.column = ends, column
 
     def shorten(self) -> None:
         """A shorter stride next; none is short enough where loops do not close beyond."""
         self.stride *= 0.5
-        if self.stride < SHORTEST * STEP:
+        if self.stride < SHORTEST_PATH_STEP * PATH_STEP:
             q, self.going = self.q[-1], False
             self.end = End(q, "dead point", self.part.loop_of(self.tangents[-1], q))
 
@@ -499,7 +499,7 @@ class Half:
                 return
         self.at, self.way = there, way
         self._add(moved, ahead, stride)
-        self.stride = min(STEP, 2.0 * stride)
+        self.stride = min(PATH_STEP, 2.0 * stride)
         self.ring = self._round()
         self.going = not (self.ring or self._turned() or self.lengths[-1] >= self.longest)
 
@@ -522,7 +522,7 @@ class Half:
         """
         part, start = self.part, self.q[0]
         first, last = self.tangents[0], self.tangents[-1]
-        if self.lengths[-1] < 10.0 * STEP or first @ last < 0.9:
+        if self.lengths[-1] < 10.0 * PATH_STEP or first @ last < 0.9:
             return False
         turning = [c for c in part.columns if c in part.place and not part.lengths[c]
                    and (self.ends is None or c not in part.limited)]  # fmt: skip
@@ -530,7 +530,7 @@ class Half:
         turns = np.zeros(len(away))
         turns[turning] = np.round(away[turning] / (2.0 * math.pi))
         away = (away - 2.0 * math.pi * turns) / part.unit
-        if np.linalg.norm(away) > 1.1 * STEP or float(away @ first) > 0.0:
+        if np.linalg.norm(away) > 1.1 * PATH_STEP or float(away @ first) > 0.0:
             return False
         q = start.copy()
         for c in turning:

@@ -40,9 +40,10 @@ from robomodel.tolerances import CLOSED, MOVES, NOTHING, WITHIN
 if TYPE_CHECKING:
     from numpy.random import Generator
 
-REGULAR = 0.05  # of the median over the set: draws keep as far away from singular configurations
+# of the median over the set: draws keep as far away from singular configurations
+REGULAR_DRAW = 0.05
 POOL, CHORDS = 256, 16  # points in a polytope, and chords a freedom on the way there
-SEED = 20250118
+REACHABLE_SEED = 20250118
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +97,7 @@ class Polytope:
     @cached_property
     def _pool(self) -> Array:
         x = np.tile(self.start, (POOL, 1))
-        return self._hit(np.random.default_rng(SEED), x, CHORDS * self.matrix.shape[1])
+        return self._hit(np.random.default_rng(REACHABLE_SEED), x, CHORDS * self.matrix.shape[1])
 
     def _hit(self, rng: Generator, x: Array, times: int) -> Array:
         """Hit and run (Smith, 1984): uniform on the chord through x in a random direction."""
@@ -184,7 +185,7 @@ class Reachable:
         for group, rows in zip(linkage.groups, thinned, strict=True):
             p = group.draw(rng, count, rows)
             for _ in range(20 if regular and group.freedoms else 0):  # draws what is not anew
-                bad = np.flatnonzero(group.regularity(p) < REGULAR * group.typical)
+                bad = np.flatnonzero(group.regularity(p) < REGULAR_DRAW * group.typical)
                 if not len(bad):
                     break
                 p = p.put(bad, group.draw(rng, len(bad), rows))

@@ -26,7 +26,7 @@ from robomodel.reach.paths import (
 )
 from robomodel.tolerances import CONVERGED, NOTHING, SINGULAR, TINY, WITHIN
 
-STRIDE = 0.1  # radians, or cluster sizes: loops bend a stride by its square half, 5 mrad
+CLIMB_STRIDE = 0.1  # radians, or cluster sizes: loops bend a stride by its square half, 5 mrad
 CURVED = 1e-6  # curvatures below are none: of differences by VARIED rounding leaves 1e-10
 
 
@@ -83,7 +83,7 @@ class _Climb:
     def _top(self, q: Array) -> _Top:
         """Uphill as far as it goes: along the gradient, then by Newton's method."""
         chart = Chart.at(self.part, q)
-        stride, begun, dead = STRIDE, self.height(self.start), False
+        stride, begun, dead = CLIMB_STRIDE, self.height(self.start), False
         for _ in range(300):  # 30 radians of the longest strides
             if self.height(q) - begun > self.endless:
                 return _Top(q, math.inf, "", "")
@@ -94,7 +94,7 @@ class _Climb:
             size = float(np.linalg.norm(direction))
             way = direction * (stride / max(size, stride * TINY))
             newton = None
-            if chart is not None and stride < STRIDE:  # the gradient overshoots
+            if chart is not None and stride < CLIMB_STRIDE:  # the gradient overshoots
                 newton = self._newton(chart, force, direction, dead)
             if newton is not None and np.linalg.norm(newton) <= stride:
                 way, size = newton, float(np.linalg.norm(newton))
@@ -107,7 +107,7 @@ class _Climb:
                 stride *= 0.5
                 continue
             q, chart, dead = ahead
-            stride = min(STRIDE, 1.5 * stride)
+            stride = min(CLIMB_STRIDE, 1.5 * stride)
         return self._named(q, chart, np.zeros(0), [])
 
     def _motions(self, q: Array) -> Array:

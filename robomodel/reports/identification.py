@@ -18,7 +18,7 @@ from robomodel.reports.plots import Line, Plot
 COORDINATE = ("name", "residual", "before", "forces", "validation", "effective")
 PARAMETER = ("name", "before", "value", "deviation", "information_gain")
 BINS, BINNED = 16, 4  # of residuals over velocity and the like; least samples in each
-REACH = 4.0  # half width of a histogram, in standard deviations
+HISTOGRAM_REACH = 4.0  # half width of a histogram, in standard deviations
 DEVIATION = (
     "± is one standard deviation: the value lies within it with a probability of 68 %, and within "
     "twice of it with 95 %, if the forces' errors are normal, however long they are alike, and the "
@@ -233,7 +233,7 @@ def _histogram(name: str, error: Array) -> Plot:
     """The distribution of residuals, beside a normal one with their deviation."""
     error = error[np.isfinite(error)]
     size = float(np.sqrt(np.mean(error**2))) or 1.0
-    edges = np.linspace(-REACH, REACH, 32)  # 31 bars
+    edges = np.linspace(-HISTOGRAM_REACH, HISTOGRAM_REACH, 32)  # 31 bars
     middle = 0.5 * (edges[1:] + edges[:-1])
     counts, _ = np.histogram(error / size, edges)
     density = counts / (len(error) * (edges[1] - edges[0]))

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from robomodel.motion import Trajectory
 
 MOST_FRAMES = 6000
-FORCE = 1.0  # length of the arrow of the robot's weight, divided by the robot's size
+WEIGHT_ARROW = 1.0  # length of the arrow of the robot's weight, divided by the robot's size
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ def motion_page(trajectory: Trajectory, rate: float) -> str:
 
 def _arrow(model: Model, size: float) -> float:
     """Length of arrows per newton, in a picture of this size."""
-    return FORCE * size / (model.mass * float(np.linalg.norm(model.gravity)) or 1.0)
+    return WEIGHT_ARROW * size / (model.mass * float(np.linalg.norm(model.gravity)) or 1.0)
 
 
 def _packed(values: Array) -> str:

@@ -45,8 +45,8 @@ from robomodel.tolerances import NOTHING, SAME, SINGULAR
 FREE = 0.5  # rad or m, either way: where other joints without limits are held
 
 OTHERS = 3  # most freedoms of clusters whose other joints are also held at their ends
-DEAD = 1e-3  # of the greatest torque or speed: less is a dead point's
-BENT = 0.01  # of the usual size: how far curves may be from straight lines between points
+DEAD_TORQUE = 1e-3  # of the greatest torque or speed: less is a dead point's
+BENT_CURVE = 0.01  # of the usual size: how far curves may be from straight lines between points
 ROUNDS, MOST_ADDED = 4, 200  # of adding points, and the most points that a round adds
 INFINITE = 1e6  # rates of a joint that is at a dead point
 RANKLESS = 1e-6  # of the greatest least singular value of more motors than joints: they rest
@@ -398,7 +398,7 @@ def _least(values: Array, start: int) -> float:
     if not len(finite):
         return math.inf
     least, at_start = float(np.min(finite)), float(values[start])
-    return at_start if least <= DEAD * np.max(finite) and math.isfinite(at_start) else least
+    return at_start if least <= DEAD_TORQUE * np.max(finite) and math.isfinite(at_start) else least
 
 
 # ---- configurations ------------------------------------------------------------------------------
@@ -474,7 +474,7 @@ def _refined(model: Model, cluster: Cluster, own: int, columns: Sequence[int], p
         straight = 0.5 * (at_points[left] + at_points[left + 1])
         off = np.abs(at_between - straight)
         near = np.abs(at_between) < STEEPEST * usual
-        bent = np.any((off > BENT * np.maximum(usual, NOTHING)) & near, axis=1)
+        bent = np.any((off > BENT_CURVE * np.maximum(usual, NOTHING)) & near, axis=1)
         gap = at[left + 1] - at[left]
         order = np.argsort(np.concatenate([at, todo]), kind="stable")
         at = np.concatenate([at, todo])[order]

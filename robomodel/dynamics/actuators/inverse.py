@@ -33,9 +33,11 @@ from robomodel.scalars import (
 )
 from robomodel.tolerances import HUGE, SINGULAR
 
-STEPS = 3  # of Newton's method: enough for linkages from 0.05 rad or m away
-STEP = 0.3  # [rad, m] longest step of a linkage (root of the sum of squares), as ratios vary
-LAST_STEP = 1e-5  # [rad, m] longest last step: the error after it is of the order of its square
+NEWTON_INVERSE = 3  # of Newton's method: enough for linkages from 0.05 rad or m away
+# [rad, m] longest step of a linkage (root of the sum of squares), as ratios vary
+LONGEST_LINKAGE_STEP = 0.3
+# [rad, m] longest last step: the error after it is of the order of its square
+LONGEST_LAST_STEP = 1e-5
 CONTRADICTS = 1e-6  # [rad, m] by which redundant encoders may differ
 
 Matrix = Sequence[Sequence[Scalar]]
@@ -97,7 +99,7 @@ def _refuse_undetermined(model: Model) -> None:
 
 
 @traced
-def from_actuators(model: Model, steps: int = STEPS) -> TracedFunction:
+def from_actuators(model: Model, steps: int = NEWTON_INVERSE) -> TracedFunction:
     """The state with these actuator positions and velocities, by a fixed number of Newton steps.
 
     They start at ``guess`` and close loops as well. Not-a-number where they do not converge.
@@ -130,7 +132,7 @@ def from_actuators(model: Model, steps: int = STEPS) -> TracedFunction:
             size = [sizes[n] for n in rows]
             bound = CONTRADICTS**2 * (1.0 + dot(size, size))
             lost = maximum(lost, dot(off, off) - bound) if rows else lost
-        lost = maximum(lost, longest - LAST_STEP**2)
+        lost = maximum(lost, longest - LONGEST_LAST_STEP**2)
         lost = maximum(lost, left_open(model, q) - CONTRADICTS**2)
         for cluster in model.clusters:
             for x in cluster.geometry.alignments(q[cluster.q]) if cluster.implicit else ():
@@ -163,7 +165,7 @@ class Readings:
     target: Vector
 
     def steps(self, model: Model, q: Vector, n: int) -> dict[int, Step]:
-        """The n-th steps of the clusters that move; linkages move by at most ``STEP``.
+        """The n-th steps of the clusters that move; linkages move by a bounded step.
 
         Groups without loops and with constant ratios arrive with the first step.
         """
@@ -192,7 +194,7 @@ class Readings:
                     result[cluster.index] = Step(moved, [])
                 continue
             way = _of_linkage(cluster, moved)
-            share = div(STEP, sqrt(maximum(dot(way, way), STEP**2)))
+            share = div(LONGEST_LINKAGE_STEP, sqrt(maximum(dot(way, way), LONGEST_LINKAGE_STEP**2)))
             result[cluster.index] = Step([share * x for x in moved], [], short=True)
         return result
 

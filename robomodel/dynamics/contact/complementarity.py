@@ -44,12 +44,13 @@ LANES = (1, 2, 4, 6, 8, 12, 16)  # compiled numbers of contacts, and of other ro
 # have not solved to 1e-11, these solve 674, 687 and 690
 COMPILED = (8, 24, 96)  # sweeps, each time followed by Newton steps, all compiled
 MORE, POLISH = 16, 5  # Newton steps from sweeps, and from interior points
-SMALL = 16  # rows up to which they are compiled
+COMPILED_ROWS = 16  # rows up to which they are compiled
 QUICK = (8, 24)  # sweeps, each followed by Newton's method
 LONG = (400,)  # sweeps if all else failed: they take as long as an interior point
-NEWTON_STEPS = 8
+COMPILED_NEWTON = 8
 ROUNDS = 40  # solutions with fixed bounds of meshes; 13 are enough for 95 of 100 random problems
-BEYOND = 1e6  # times the impulse that stops a row alone: bound of a mesh that nothing turns
+# times the impulse that stops a row alone: bound of a mesh that nothing turns
+BEYOND_STOPPING = 1e6
 ENOUGH = 1e-11  # residual with which the interior-point method is not started
 SLOPES = (1.0, 0.25)  # shares of the shift's slope with which the interior-point method starts
 REGULAR = (1e-8, 1e-11)  # of a block's trace, on the diagonal in Newton's method
@@ -221,7 +222,9 @@ class ArrayProblem(ContactProblem):
         """
         assert self.meshes is not None
         rows, middles = self.rows, np.zeros(self.rows.size)
-        most = BEYOND * (np.max(np.abs(self.b)) + TINY_SINGLE) * self.scales[rows.unmeshed :]
+        most = (
+            BEYOND_STOPPING * (np.max(np.abs(self.b)) + TINY_SINGLE) * self.scales[rows.unmeshed :]
+        )
         others = x.tolist()
         ends = [self.meshes.alone(i, j, others) for i, j in
                 enumerate(range(rows.unmeshed, rows.size))]  # fmt: skip
@@ -300,7 +303,7 @@ def solve_each(
     """
     x, residuals = starts.copy(), np.full(len(starts), np.inf)
     padded, enough = problems.padded, max(tolerance, ENOUGH)
-    if padded is not None and padded.wide.size <= SMALL:
+    if padded is not None and padded.wide.size <= COMPILED_ROWS:
         acting = problems.b < APART
         sizes = np.max(np.abs(problems.b), axis=-1, where=acting, initial=TINY_SINGLE)
         now, slips = starts, np.zeros((len(starts), problems.rows.contacts))
@@ -368,7 +371,7 @@ def _by_fixed_bounds(problem: ArrayProblem, x: Array, tolerance: float) -> Itera
         fixed, middles = problem.frozen(x)
         x = middles + solve(fixed, x - middles, tolerance)[0]
         yield x
-        yield _newton(problem, x, 0.0, REGULAR[0], NEWTON_STEPS)
+        yield _newton(problem, x, 0.0, REGULAR[0], COMPILED_NEWTON)
 
 
 def _from_inside(problem: ArrayProblem, goal: float, slope: float) -> Iterator[Array]:
@@ -391,11 +394,11 @@ def _iterated(
     """Sweeps and Newton's method in turn; with too many rows to compile, the latter first."""
     slips = np.zeros(problem.rows.contacts)
     if _padded(problem.rows) is None:
-        yield (x := _newton(problem, x, goal, REGULAR[0], NEWTON_STEPS))
+        yield (x := _newton(problem, x, goal, REGULAR[0], COMPILED_NEWTON))
     for count in sweeps:
         x, slips = _swept(problem, x, slips, count)
         yield x
-        yield (x := _newton(problem, x, goal, REGULAR[0], NEWTON_STEPS))
+        yield (x := _newton(problem, x, goal, REGULAR[0], COMPILED_NEWTON))
 
 
 def _in_cones(problem: ArrayProblem) -> tuple[ConeProblem, Array, Array]:

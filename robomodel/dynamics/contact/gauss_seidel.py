@@ -41,7 +41,7 @@ FASTENED = 1e6  # G's trace times the normal's inertia: a contact with more cann
 
 
 SLIPS = 3  # Newton steps on the slip of a sliding contact in a sweep
-REGULAR = 1e-6  # share of the mean of G's diagonal on it in the slope of Newton's method
+REGULARIZED = 1e-6  # share of the mean of G's diagonal on it in the slope of Newton's method
 END = 1e-6  # least distance of σ from 0 and 1: squares of smaller ones vanish in single precision
 
 
@@ -272,7 +272,7 @@ class Sweeps(ContactProblem):
         """
         n = self.rows.size
         total = dot([self.matrix[i][i] for i in range(n)], [1.0] * n)
-        more = REGULAR / n * total
+        more = REGULARIZED / n * total
         d = self.scales
         f, slope = self._equations(x)
         a = [u - s * v for u, s, v in zip(x, d, self.y(x), strict=True)] if self.meshes else []

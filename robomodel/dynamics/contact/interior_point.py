@@ -32,10 +32,10 @@ from robomodel.tolerances import ROUNDING
 # slide, and of stacks. Not solved to 1e-10: 24 with CENTRED 0.1, 9 with 0.01; of 399 hard ones 79
 # with SLOWEST 0.05 (steps lead to the cones' boundaries), 11 with 0.2.
 MOST_ITERATIONS = 50
-BOUNDARY = 0.99  # share of the way to the cones' boundaries
+TO_CONES = 0.99  # share of the way to the cones' boundaries
 CENTRED = 0.01  # share of μ below which no product of eigenvalues may fall
 SLOWEST = 0.2  # least share of μ that a step leaves
-SHORT = 0.2  # share of a step: after a shorter one half the shift's slope is used
+SHORT_STEP = 0.2  # share of a step: after a shorter one half the shift's slope is used
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ def interior_points(problem: ConeProblem, share: float = 1.0) -> Iterator[tuple[
         if advance is None:
             return
         x, z, mu, length = advance
-        if length < SHORT:
+        if length < SHORT_STEP:
             share = min(share, 0.5)
         yield x, mu
 
@@ -158,7 +158,7 @@ def _advanced(
         return None
     dx, dz = step
     change = problem.cones(dx)
-    length = min(1.0, BOUNDARY * _reach(primal, change), BOUNDARY * _reach(z, dz))
+    length = min(1.0, TO_CONES * _reach(primal, change), TO_CONES * _reach(z, dz))
     while length > TINY_SINGLE and not _is_central(primal + length * change, z + length * dz):
         length *= 0.7
     return x + length * dx, z + length * dz, mu, length

@@ -16,7 +16,7 @@ from typing import TypeVar
 from robomodel.dynamics.contact.problem import JAMMED, TINY_SINGLE, ContactProblem, magnitude
 from robomodel.scalars import Scalar, Vector, div, dot, minimum, select
 
-PASSES = 2  # over the meshes that slide on; they begin from the solution of the whole step
+SLIDING_PASSES = 2  # over the meshes that slide on; they begin from the solution of the whole step
 STILL = 1e-9  # share of the largest b up to which a rate is zero
 P = TypeVar("P", bound=ContactProblem)
 
@@ -52,14 +52,14 @@ class Reversal:
         for j, bound in enumerate(problem.bounds, first):
             rate = before[j - first]
             slide[j] = select(rests[j - first], x[j], select(rate, bound, -bound))
-        for n in range(PASSES * rows.meshes):
+        for n in range(SLIDING_PASSES * rows.meshes):
             assert problem.meshes is not None
             j = at + n % rows.meshes
             low, high = problem.meshes.alone(j - at, j, slide)
             force = select(before[j - first], high, low)
             kept = select(JAMMED - magnitude(force), -1.0, rests[j - first])
             slide[j] = select(kept, x[j], force)
-            if n >= (PASSES - 1) * rows.meshes:
+            if n >= (SLIDING_PASSES - 1) * rows.meshes:
                 rests[j - first] = kept
         share: Scalar = 1.0
         ends = problem.y(slide, range(first, rows.size))

@@ -17,7 +17,7 @@ Dialect = Literal["Isaac Lab", "mjlab", "legged_gym"]
 Matching = Literal["whole", "within"]
 
 QUANTITIES = ("effort", "velocity", "stiffness", "damping", "armature")
-DEEPEST = 4  # records within records in which configurations are looked for
+DEEPEST_RECORD = 4  # records within records in which configurations are looked for
 
 # Actuators of Isaac Lab whose forces are computed outside of the solver, once a step.
 _EXPLICIT = ("DCMotorCfg", "IdealPDActuatorCfg", "DelayedPDActuatorCfg", "RemotizedPDActuatorCfg")
@@ -128,7 +128,7 @@ def _within(
     name: str, value: Any, line: int, depth: int, step: float | None
 ) -> Iterator[Configuration]:
     """Configurations that a value is, or holds."""
-    if not isinstance(value, Record) or depth > DEEPEST:
+    if not isinstance(value, Record) or depth > DEEPEST_RECORD:
         return
     step = _step(value) or step
     for reader in (_isaaclab, _mjlab, _legged_gym):
@@ -337,7 +337,7 @@ def _lists(name: str, value: Any, line: int, depth: int) -> Iterator[Names]:
     if isinstance(value, list | tuple) and len(value) > 1:
         if all(isinstance(each, str) and re.fullmatch(r"\w+", each) for each in value):
             yield Names(name, line, tuple(value))
-    elif isinstance(value, Record) and depth < DEEPEST:
+    elif isinstance(value, Record) and depth < DEEPEST_RECORD:
         for part, inner in value.fields.items():
             yield from _lists(f"{name}.{part}", inner, value.line_of(part), depth + 1)
 

@@ -20,7 +20,7 @@ MOST_STEPS = 200_000  # evaluated expressions of a text and its imports
 MOST_ITEMS = 10_000  # of a list or a text
 MOST_BYTES = 2**22
 MOST_MODULES = 40
-DEEPEST = 30  # calls and imports within each other
+DEEPEST_CALL = 30  # calls and imports within each other
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,7 +327,7 @@ class _Reader:
 
     def _module(self, name: str, level: int) -> _Scope | None:
         """The names of a module whose file stands in a folder above; None if there is none."""
-        if self.path is None or len(self.modules) >= MOST_MODULES or self.depth > DEEPEST:
+        if self.path is None or len(self.modules) >= MOST_MODULES or self.depth > DEEPEST_CALL:
             return None
         steps = [step for step in name.split(".") if step]
         folders: Iterable[Path] = self.path.resolve().parents
@@ -645,7 +645,7 @@ class _Reader:
             inner[name] = self.value(default, function.scope)
         inner.update(zip(names, arguments, strict=False))
         inner.update(keywords)
-        if self.depth > DEEPEST:
+        if self.depth > DEEPEST_CALL:
             raise _Exhausted
         self.depth += 1
         try:

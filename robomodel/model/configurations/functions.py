@@ -51,7 +51,8 @@ INTEGRATE_STEPS = 3  # Newton steps after a motion along G v, which ends nearer
 CLOSED_EVERY = 0.2  # [rad, m] largest motion of an independent joint between two closings
 NEAREST_BRANCH = 0.3  # [rad, m] that closing may move q; the damped method is safer beyond
 LONGEST_STRIDE = 0.5  # [rad, m] of a step along the tangent, or of Newton's where q may be far
-ITERATIONS = 8  # of closing to the nearest configuration: quadratic, or by the share that it is off
+# of closing to the nearest configuration: quadratic, or by the share that it is off
+NEAREST_ITERATIONS = 8
 
 
 # ---- over scalars of any kind --------------------------------------------------------------------

@@ -57,7 +57,7 @@ AT_ONCE, MOSTLY_CONVERGED = (
     3,
     1e-12,
 )  # Newton steps that mostly suffice, and [rad, m] of the last if so
-NEWTON_STEPS = 50  # of joints that polynomials give: quadratic near a solution
+POLYNOMIAL_NEWTON = 50  # of joints that polynomials give: quadratic near a solution
 
 
 @method
@@ -70,7 +70,7 @@ def close(model: Model, q: Array) -> Array:
     states = nearest(q, np.zeros((AT_ONCE, 1)), q)[..., -1, :]
     rows = ~(states[..., -1] < MOSTLY_CONVERGED)
     if np.any(rows):
-        more = np.zeros((functions.ITERATIONS - AT_ONCE, 1))
+        more = np.zeros((functions.NEAREST_ITERATIONS - AT_ONCE, 1))
         states[rows] = nearest(states[rows][..., : model.nq], more, q[rows])[..., -1, :]
     closed: Array = states[..., : model.nq].copy()
     bad = ~((states[..., -2] <= CLOSED) & (states[..., -1] < CONVERGED))
@@ -359,7 +359,7 @@ def _solve_explicit(model: Model, cluster: Cluster, named: Mapping[int, Array], 
     rows = [model.nodes[body].q - first + i for body, x in named.items() for i in range(len(x))]
     target = np.concatenate([*named.values()])
     solved: Array = q
-    for _ in range(NEWTON_STEPS if cluster.varies else 1):
+    for _ in range(POLYNOMIAL_NEWTON if cluster.varies else 1):
         values, slopes = _explicit_positions(cluster, solved)
         step, _, _, _ = np.linalg.lstsq(slopes[rows], target - values[rows], rcond=NOTHING)
         if cluster.varies:

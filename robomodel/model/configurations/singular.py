@@ -17,7 +17,7 @@ import numpy as np
 
 from robomodel.arrays import Array
 from robomodel.mechanism.constraints import LoopConstraint
-from robomodel.model.violations import NEAR, Singularity
+from robomodel.model.violations import NEAR_SINGULAR, Singularity
 from robomodel.scalars import array_of, unstack
 from robomodel.tolerances import NOTHING, TINY
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 CHANGE = 1e3  # at a change point all of K is singular, too: so much less than sines at dead points
 
 
-def singularities(model: Model, q: Array, below: float = NEAR) -> Iterator[Singularity]:
+def singularities(model: Model, q: Array, below: float = NEAR_SINGULAR) -> Iterator[Singularity]:
     """The clusters whose K_d has a sine that is not above a bound at q (..., nq)."""
     for cluster in model.clusters:
         constraint = cluster.constraint

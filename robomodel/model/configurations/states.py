@@ -23,7 +23,7 @@ from robomodel.model.configurations.following import allowed
 from robomodel.model.configurations.singular import singularities
 from robomodel.model.elements import Cluster, position_names, quaternions
 from robomodel.model.registry import method
-from robomodel.model.violations import NEAR, LimitViolation, Singularity
+from robomodel.model.violations import NEAR_SINGULAR, LimitViolation, Singularity
 from robomodel.tolerances import OPEN, WITHIN
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def check(
     """
     worst = functions.check(model, moving=v is not None)(*((q,) if v is None else (q, v)))
     fault, beyond = (worst[..., n].max(initial=-np.inf) for n in range(2))
-    if fault <= tolerance and beyond <= WITHIN and np.all(worst[..., 2] > NEAR**2):
+    if fault <= tolerance and beyond <= WITHIN and np.all(worst[..., 2] > NEAR_SINGULAR**2):
         return ()
     check_finite(q, "q", position_names(model))
     if v is not None:

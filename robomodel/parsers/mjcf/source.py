@@ -32,7 +32,7 @@ from robomodel.running import Lock
 from robomodel.vocabulary import xml
 from robomodel.vocabulary.xml import Document, quoted, shown, spelled, words
 
-_MAX_DEPTH = 250  # of elements: MuJoCo's own readers recurse
+_MAX_ELEMENT_DEPTH = 250  # of elements: MuJoCo's own readers recurse
 _MODELS = (".xml", ".mjcf")
 
 MARK = "\ue000"
@@ -154,8 +154,8 @@ class SourceReader:
         depth: int,
     ) -> None:
         """Append the contents of an element; ``folders``: the model's, then this document's."""
-        if depth > _MAX_DEPTH:
-            raise node.error(f"elements are nested more than {_MAX_DEPTH} deep")
+        if depth > _MAX_ELEMENT_DEPTH:
+            raise node.error(f"elements are nested more than {_MAX_ELEMENT_DEPTH} deep")
         for below in element:
             child = _node(document, below, folders[1])
             if child.tag == "include":

@@ -175,7 +175,7 @@ def _pose(document: SdfDocument, element: Element) -> Pose:
 
 MAX_INCLUDES = 1000
 """Limit of the number of includes; those of included files are counted every time."""
-MAX_DEPTH = 16
+MAX_INCLUDE_DEPTH = 16
 """Limit of the nesting of includes."""
 
 _OLDEST = (1, 2)
@@ -253,8 +253,8 @@ class Library:
         path = self._resolved(document, include, uri)
         if path in open_files:
             raise document.error(include, f"{spelled(uri)} includes itself")
-        if len(open_files) > MAX_DEPTH:
-            raise document.error(include, f"includes are nested more than {MAX_DEPTH} deep")
+        if len(open_files) > MAX_INCLUDE_DEPTH:
+            raise document.error(include, f"includes are nested more than {MAX_INCLUDE_DEPTH} deep")
         self._count += 1
         if self._count > MAX_INCLUDES:
             raise document.error(include, f"the robot has more than {MAX_INCLUDES} includes")

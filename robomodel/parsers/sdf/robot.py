@@ -85,7 +85,7 @@ _WORLD_SETTINGS = words(
     "spherical_coordinates population"
 )
 _INCLUDE = frozenset(("uri", "name", "pose", "static", "placement_frame", "plugin", "namespace"))
-_MAX_DEPTH = 64  # limit of the nesting of models
+_MAX_MODEL_DEPTH = 64  # limit of the nesting of models
 _UNNAMED = "default"  # Gazebo's name for a world without one
 _SCENERY = ("model://sun", "model://ground_plane")  # a light, and a plane that never moves
 
@@ -280,8 +280,8 @@ class _Reader:
         ``full`` is its name in the robot, the prefix of its links' names.
         """
         document = here.document
-        if here.depth > _MAX_DEPTH:
-            raise document.error(element, f"models are nested more than {_MAX_DEPTH} deep")
+        if here.depth > _MAX_MODEL_DEPTH:
+            raise document.error(element, f"models are nested more than {_MAX_MODEL_DEPTH} deep")
         placing, include = over or (document, element)
         static = outer.static or document.truth(element, "static", False)
         placed = read_placed(document, element)

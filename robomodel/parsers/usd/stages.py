@@ -28,7 +28,7 @@ MARKS = ("#usda", "PXR-USDC")
 """How USD files begin: as text, and in binary; USDZ is a zip archive."""
 MAX_PRIMS = 200_000
 """Limit of the number of prims of a stage; prims of instances count once for each instance."""
-MAX_DEPTH = 1_000
+MAX_PRIM_DEPTH = 1_000
 """Limit of the nesting of prims, over which USD recurses until the process crashes."""
 MISSING_LAYER = "missing layer"
 """The kind of issues about layers that do not exist."""
@@ -162,9 +162,9 @@ class _Layers:
         self._refuse_deeper(int(np.max(np.cumsum(steps), initial=0)))
 
     def _refuse_deeper(self, depth: int) -> None:
-        if depth > MAX_DEPTH:
+        if depth > MAX_PRIM_DEPTH:
             raise DescriptionError(
-                f"prims stand {depth} inside each other, and at most {MAX_DEPTH} are read",
+                f"prims stand {depth} inside each other, and at most {MAX_PRIM_DEPTH} are read",
                 self.place,
             )
 

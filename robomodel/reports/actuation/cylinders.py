@@ -25,7 +25,7 @@ from robomodel.reach.ranges import column_of, part_of, path_along
 from robomodel.reports.actuation.transmission import Drive, Linkage, Rod, Transmission, extreme
 from robomodel.tolerances import MOVES
 
-BEYOND = 3.0  # rad or sizes: how far beyond its limits a dead point is looked for
+BEYOND_LIMITS = 3.0  # rad or sizes: how far beyond its limits a dead point is looked for
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -170,7 +170,7 @@ def _dead_points(
             same = float(step.at(middle)[1][column]) * first > 0.0
             low, high = (middle, high) if same else (low, middle)
         place = float(step.at(low)[0][part.place[own]])
-        if abs(place - start) <= BEYOND:
+        if abs(place - start) <= BEYOND_LIMITS:
             yield round(place, 9) + 0.0
 
 
@@ -180,6 +180,8 @@ def _through(part: Part, q: Array, held: Sequence[int], own: int) -> Path | None
     if motions.shape[1] != 1 or abs(float(motions[own, 0])) < MOVES:
         return None
     ahead = motions[:, 0] * np.sign(motions[own, 0])
-    forth, back = (Half(part, held, q, way, column=own, longest=BEYOND) for way in (ahead, -ahead))
+    forth, back = (
+        Half(part, held, q, way, column=own, longest=BEYOND_LIMITS) for way in (ahead, -ahead)
+    )
     walk([forth, back])
     return joined(back, forth)

@@ -51,7 +51,7 @@ from robomodel.vocabulary.inertias import physical_inertias
 
 LOOP_AXES = ("revolute", "prismatic", "planar", "universal")
 TOLERANCE = 1e-6
-SAMPLES = 8  # random states at which torques are compared
+COMPARED_STATES = 8  # random states at which torques are compared
 
 JOINT_NUMBERS = (
     "lower", "upper", "velocity_limit", "effort_limit", "damping", "friction", "armature",
@@ -662,11 +662,14 @@ class _Torques:
         self.description = model.description
         try:
             self.q = np.array(
-                [model.random_configuration(rng, base_pose="random") for _ in range(SAMPLES)]
+                [
+                    model.random_configuration(rng, base_pose="random")
+                    for _ in range(COMPARED_STATES)
+                ]
             )
         except ValueError:  # nowhere closed within the limits
-            self.q = np.tile(model.neutral(), (SAMPLES, 1))
-        self.v, self.a = rng.normal(size=(2, SAMPLES, model.nv))
+            self.q = np.tile(model.neutral(), (COMPARED_STATES, 1))
+        self.v, self.a = rng.normal(size=(2, COMPARED_STATES, model.nv))
         self.torques = self._torques(model)
 
     def _torques(self, model: Model) -> Array:

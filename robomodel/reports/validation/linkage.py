@@ -30,7 +30,7 @@ OTHER_STARTS = 3  # worst samples from which clusters of several freedoms are sw
 CHOICES = 500  # most choices of independent coordinates that are compared
 DRAWN_SINGULARITIES = 4  # most singularities that are drawn
 DRAWN_UP_TO = 1e6  # greatest 1/σ in plots
-SEED = 20240611
+SWEEP_SEED = 20240611
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +145,7 @@ def study(model: Model, cluster: Cluster, rotors: Turned) -> LinkageStudy:
     """Measure a cluster with loops."""
     motion = ClusterMotion.of(model, cluster)
     start = np.array(cluster.start)
-    rng = np.random.default_rng(SEED)
+    rng = np.random.default_rng(SWEEP_SEED)
     drawn = reachable(model).draw(rng, SWEPT_SAMPLES, only=[cluster], regular=False)
     samples = np.concatenate([start[None], drawn[:, cluster.q]])
     starts = [start]
