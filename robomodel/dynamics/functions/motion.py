@@ -263,10 +263,11 @@ def armature(
 
     What an open tree lacks of the robot's inertia: Gᵀ (H' + diag(armature)) G, with the armature
     that the file gives joints. H' is the inertia of a cluster's bodies relative to the body that
-    carries them, minus that of the same bodies with the joints locked that the open tree locks. A
-    rotor geared by N adds N² times its inertia. The difference may be negative: a parallelogram's
-    coupler does not rotate, but does when it is locked to a moving link. :func:`actuation` has
-    reflected inertias of all that a joint moves, which are not negative.
+    carries them, minus that of the same bodies with the joints locked that the open tree locks: all
+    but :func:`limb_joints`. A rotor geared by N adds N² times its inertia. The difference may be
+    negative: a parallelogram's coupler does not rotate, but does when it is locked to a moving
+    link. :func:`actuation` has reflected inertias of all that a joint moves, which are not
+    negative.
 
     Args:
         q: One configuration, or a batch (..., nq); default :meth:`Model.neutral`. Gears and belts
