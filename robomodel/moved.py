@@ -21,6 +21,12 @@ MODULES = {
     "robomodel.parsers.checks": ("robomodel.vocabulary.checks",),
     "robomodel.parsers.markup": ("robomodel.vocabulary.markup",),
     "robomodel.parsers.schema": ("robomodel.vocabulary.schema",),
+    "robomodel.parsers.shared": ("robomodel.vocabulary",),
+    "robomodel.parsers.shared.frames": ("robomodel.vocabulary.frames",),
+    "robomodel.parsers.shared.inertias": ("robomodel.vocabulary.inertias",),
+    "robomodel.parsers.shared.motors": ("robomodel.vocabulary.motors",),
+    "robomodel.parsers.shared.rotors": ("robomodel.vocabulary.rotors",),
+    "robomodel.parsers.shared.springs": ("robomodel.vocabulary.springs",),
     "robomodel.parsers.xml": ("robomodel.vocabulary.xml",),
     "robomodel.trajectory": ("robomodel.motion", "robomodel.estimation"),
 }
@@ -33,7 +39,8 @@ class _Moved(MetaPathFinder, Loader):
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        return spec_from_loader(name, self) if name in MODULES else None
+        holds_others = any(other.startswith(f"{name}.") for other in MODULES)
+        return spec_from_loader(name, self, is_package=holds_others) if name in MODULES else None
 
     def create_module(self, spec: ModuleSpec) -> None:
         return None

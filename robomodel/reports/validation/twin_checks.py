@@ -32,6 +32,7 @@ from robomodel.reports.validation.twin_readings import (
 )
 from robomodel.reports.validation.twins import (
     ROOT,
+    Segment,
     Skeleton,
     Twins,
     close_twins,
@@ -424,7 +425,7 @@ def _nearest(
             return
         one = skeleton.segments[a]
 
-        def far(b: int, one=one) -> float:  # type: ignore[no-untyped-def]
+        def far(b: int, one: Segment = one) -> float:
             other = skeleton.segments[b]
             heavy = max(one.mass, other.mass) or 1.0
             return float(

@@ -735,12 +735,17 @@ def read_loops(context: CheckContext, twins: Twins, images: dict[int, int]) -> I
         if not others:
             continue
 
-        def far(other: Tie, loop: Tie = loop, there: tuple[int, ...] = there) -> float:
+        moved = [end for end in (0, 1) if here[end] != there[end] or here[end] in own]
+
+        def far(
+            other: Tie,
+            loop: Tie = loop,
+            there: tuple[int, ...] = there,
+            moved: Sequence[int] = moved,
+        ) -> float:
             order = (0, 1) if ends(other) == there else (1, 0)
             return max(
-                _norm(twins.map @ point(loop, end) - point(other, order[end]))
-                for end in (0, 1)
-                if here[end] != there[end] or here[end] in own  # noqa: B023
+                _norm(twins.map @ point(loop, end) - point(other, order[end])) for end in moved
             )
 
         other = min(others, key=far)
