@@ -102,7 +102,7 @@ def dynamics(
 
 
 def _computed(model: Model, state: StateInput, *, passive: bool) -> dict[str, Any]:
-    """What is computed at a state, by the keys of the JSON document."""
+    """The results at a state, by the keys of the JSON document."""
     with np.errstate(all="ignore"):  # the finding says it
         return _at(model, state, passive=passive)
 

@@ -482,7 +482,7 @@ class InverseDynamics(Controller):
         return results[0], results[1], results[2]
 
     def _standing(self, q: Array, standing: ArrayLike | None) -> tuple[Mask, Array]:
-        """Whether each contact stands, and the normals (k, 3)."""
+        """True for each contact that stands, and the normals (k, 3)."""
         k = len(self.contacts)
         touching, normals = self._upright
         if self.ground is not None and k:

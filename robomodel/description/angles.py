@@ -62,7 +62,7 @@ def _snapped(angle: float, noted: dict[str, str]) -> float:
 
 
 def in_words(meant: dict[str, str]) -> str:
-    """What stood for which, and what to write."""
+    """The words for which number stood for which, and which to write."""
     pairs = sorted(meant.items())
     numbers = " and ".join(number for number, _ in pairs)
     angles = " and ".join(dict.fromkeys(angle for _, angle in pairs))

@@ -514,7 +514,7 @@ class _Solid:
 
 
 def stamp(shape: Shape) -> tuple[str, int, int, int, tuple[float, ...]] | None:
-    """What is the same while a mesh's file and its scale are; None for what is no file.
+    """A key that is the same while a mesh's file and its scale are; None for what is no file.
 
     The path, the size [bytes], the time of the last change [ns], the number of the file on its
     disk, and the scale.

@@ -431,7 +431,7 @@ UNKNOWN = "    UnknownNameError: A link that is not known.\n"
 
 @dataclass(frozen=True, slots=True)
 class CommonDocumentation:
-    """What functions with the same options share: defaults, and the sections of docstrings.
+    """The documentation that functions with the same options share: defaults, sections.
 
     ``returns`` and ``raises`` stand where a docstring has no such section of its own.
     """

@@ -233,7 +233,7 @@ def _solved(columns: Array, right: Array) -> Array:
 
 @dataclass(frozen=True)
 class FrictionForm:
-    """What a joint's friction has beside Coulomb's and viscous friction, as far as it is certain.
+    """The friction of a joint beside Coulomb's and viscous friction, as far as it is certain.
 
     Attributes:
         name: The joint.

@@ -223,7 +223,7 @@ class Trial:
 
 @dataclass(frozen=True, eq=False)
 class Trials:
-    """What further columns could explain, beside all parameters and sensor unknowns of a fit.
+    """Trials of further columns, beside all parameters and sensor unknowns of a fit.
 
     A step of Gauss and Newton from it; ``columns`` are the further ones of each coordinate (n, k).
     """
@@ -250,7 +250,7 @@ class Trials:
 
     @cached_property
     def _equations(self) -> list[_Equations]:
-        """Of all columns, the further ones last."""
+        """The normal equations of all columns, the further ones last."""
         none = [np.zeros((len(self.error), x.shape[1])) for x in self.columns]
         result = []
         for i, further in enumerate(self.columns):
@@ -311,7 +311,7 @@ class Trials:
         )
 
     def gain(self, chosen: Sequence[int]) -> float:
-        """What the columns of these places, counted through all coordinates, gain together."""
+        """The gain of the columns of these places, counted through all coordinates, together."""
         matrix, right = self._further
         some = matrix[np.ix_(chosen, chosen)]
         inverse = np.linalg.pinv(_scaled(some), hermitian=True) / _sizes(some)

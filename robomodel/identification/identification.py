@@ -594,7 +594,7 @@ def _checked(log: Log, fit: Identified, left: _Left, *, recorded: bool) -> Ident
 
 @dataclass(frozen=True, eq=False)
 class _Left:
-    """What a fit leaves, and what could explain it; ``x``: its unknowns of sensors."""
+    """A fit's data, and columns that could explain the rest; ``x``: its unknowns of sensors."""
 
     model: Model
     readings: Sensors
@@ -640,7 +640,7 @@ class _Left:
         ]  # fmt: skip
 
     def directions(self, fit: Identified) -> dict[str, str]:
-        """Of joints whose friction was identified both ways, in words which is stronger."""
+        """The stronger way, in words, of joints whose friction was identified both ways."""
         found = {(each.name, each.kind): each.value for each in fit.sensors}
         result = {}
         for name in self.moving:

@@ -120,7 +120,7 @@ def told(status: Array) -> str:
 def determining(
     model: Model, singles: Mapping[str, Joint], names: Mapping[str, object] | Sequence[str]
 ) -> tuple[str, ...] | None:
-    """Those of these joints that determine all others, independent ones first; None if none do."""
+    """The joints among these that determine all others, independent ones first; None if none do."""
     g = _driven(model)
     at = {name: node.freedoms[0] for name, node in _nodes(model)}
     chosen: list[str] = []

@@ -256,7 +256,7 @@ def _fitting(
 
 @functools.cache
 def _compiler() -> tuple[str, ...]:
-    """What code depends on: llvmlite's release, read without importing it, and this package."""
+    """The compiler: llvmlite's release, read without importing it, and this package's sources."""
     llvmlite_spec = find_spec("llvmlite")
     origin = llvmlite_spec.origin if llvmlite_spec is not None else None
     try:

@@ -249,7 +249,7 @@ class ClosedConfigurations:
 
     @cached_property
     def branches(self) -> list[Branch]:
-        """Those through the closed configuration nearest to the start, if it is a change point."""
+        """The branches through the closed configuration nearest to the start at change points."""
         return branches_at(self.problem, self._nearest[0], self.rank)
 
     @cached_property

@@ -92,14 +92,14 @@ def numbers_by_name(model: Model) -> Iterator[tuple[str, Number, float]]:
 
 
 def coefficients_of(coupling: Coupling) -> tuple[tuple[str, Scalar], ...]:
-    """Of a linear coupling each joint's, of a polynomial ``c0``, ``c1``, … of the powers."""
+    """Named coefficients: each joint's of a linear coupling, ``c0``, ``c1``, … of a polynomial."""
     if coupling.coefficients:
         return tuple((f"c{power}", c) for power, c in enumerate(coupling.coefficients))
     return coupling.terms
 
 
 def _springs(model: Model) -> Iterator[tuple[str, Number, float]]:
-    """Those of springs; ``name.spring.stiffness`` where a joint has the spring's name."""
+    """The parameters of springs; ``name.spring.stiffness`` where a joint has the spring's name."""
     joints = {joint.name for joint in model.joints}
     for joint in model.joints:
         if joint.stiffness:

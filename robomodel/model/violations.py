@@ -1,4 +1,4 @@
-"""What :meth:`.Model.check` says of a state: limits that it exceeds, singular positions."""
+"""The findings of :meth:`.Model.check` at a state: limits that it exceeds, singular positions."""
 
 from __future__ import annotations
 

@@ -196,7 +196,7 @@ def mesh_terms(
 
 
 def _swing(model: Model, state: State, factors: Factorization, h: Scalar) -> list[Scalar]:
-    """What the turning of linkages' G adds to the velocities of all joints within the step.
+    """The velocities that the turning of linkages' G adds to all joints within the step.
 
     h γ without its motion of the linkages, to which it is H-orthogonal: z⁺ - a has that.
     """

@@ -156,7 +156,7 @@ def completed(
 
 @dataclass(frozen=True)
 class MotionSetup:
-    """What :class:`MotionOptions` say for one robot.
+    """The :class:`MotionOptions` for one robot.
 
     ``method``: the wanted one, or the one that contacts, stops or dry friction need; None: any.
     ``touching``: contacts from a function, and those of shapes that programs cannot hold, on at
@@ -281,7 +281,7 @@ class MotionSetup:
 
 @dataclass(frozen=True)
 class BatchSetup:
-    """What :class:`BatchOptions` say beside :class:`MotionOptions`."""
+    """The :class:`BatchOptions` beside :class:`MotionOptions`, for one robot."""
 
     threads: int
     backend: str

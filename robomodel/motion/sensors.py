@@ -1,4 +1,4 @@
-"""What sensors on many robots at once read: encoders of joints and motors, inertial ones, poses."""
+"""Readings of sensors on many robots at once: encoders of joints and motors, IMUs, poses."""
 
 from __future__ import annotations
 

@@ -340,7 +340,7 @@ class Steps(Run):
         return StepShare(after, share, too_long, self._failure(result), record)
 
     def _failure(self, result: Array) -> str:
-        """What is wrong with the result of a step; empty if nothing is."""
+        """The fault of a step's result, in words; empty if there is none."""
         layout, checks = self.step.layout, self.step.checks
         if not np.all(np.isfinite(result[: layout.size])):
             return "fails: the state is not finite"

@@ -295,7 +295,7 @@ def _rates(
 
 
 def _meshes(middle: Middle, effects: Effects, free: Vector, rows: int, stops: int) -> Meshes | None:
-    """What meshes transmit, by impulses on all rows; those of stops begin at ``stops``."""
+    """The transmission of meshes, by impulses on all rows; those of stops begin at ``stops``."""
     if not middle.meshes:
         return None
     h, slopes = middle.h, []

@@ -288,7 +288,7 @@ class OpenTree(Model):
 
     @property
     def _notes(self) -> tuple[str, ...]:
-        """What is locked, what follows, the range, and the verdict, a sentence each."""
+        """Sentences on locked joints, on those that follow, on the range, and the verdict."""
         basis = self.basis
         if self.kind == "open":
             return ()
@@ -524,7 +524,7 @@ def _locked_words(view: Model, part: ClusterTree) -> str:
 
 
 def _following_words(basis: Basis) -> list[str]:
-    """What follows what, in words."""
+    """The joints that follow others, in words."""
     joints, words = basis.view.joints, list[str]()
     exact: dict[tuple[int, ...], list[str]] = {}
     for part in basis.parts:

@@ -274,7 +274,7 @@ class _ClusterTree(Choice):
         at: Array,
         displacements: Displacements,
     ) -> tuple[list[Follower], Array]:
-        """Of followers those that take a third off what is left of the displacement."""
+        """The followers that take a third off what is left of the displacement."""
         chosen, left = list[Follower](), list(found)
         now = displacements.size(positions, at)
         while left and now > LEAST_DISPLACED:
@@ -332,7 +332,7 @@ class _ClusterTree(Choice):
         return np.asarray(positions[np.all(inside, axis=1)])
 
     def _candidates(self, positions: Array, tree: ClusterTree) -> list[Follower]:
-        """Of each joint that neither moves nor follows the best polynomial of one that moves."""
+        """The best polynomial of one that moves, for each joint that neither moves nor follows."""
         assert self.following is not None
         columns = {b: self.cluster.geometry.links[n].q for n, b in enumerate(self.cluster.bodies)}
         rates = self._rates_by_joints(positions, tree.bodies)

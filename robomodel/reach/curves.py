@@ -264,7 +264,7 @@ class _Sweep:
         )
 
     def _positions(self, path: Path) -> Array:
-        """Of the swept joint; of one with several freedoms, the distance travelled."""
+        """Positions of the swept joint; of one with several freedoms, the distance travelled."""
         if self.link.joint.nq == 1:
             return np.asarray(path.q[:, self.link.q])
         back, forth = self.halves

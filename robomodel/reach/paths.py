@@ -338,7 +338,7 @@ class Path:
         return result[0], result[1]
 
     def _end(self, n: int) -> tuple[Kind, str]:
-        """What ends the path at a point of it: nothing within."""
+        """The cause that ends the path at a point of it: nothing within."""
         if self.ring or 0 < n < len(self.q) - 1:
             return "", ""
         end = self.ends[0] if n == 0 else self.ends[1]
@@ -686,7 +686,7 @@ class PathStep:
 
 @dataclass
 class _Ends:
-    """What ends a half of a path: limits, and dead points of the independent velocities."""
+    """The ends of a half of a path: limits, and dead points of the independent velocities."""
 
     part: Part
     chart: Chart | None

@@ -114,7 +114,7 @@ class JointRange:
         return "; ".join([text, ", ".join(told)]) if told else text
 
     def _cause(self, end: RangeEnd) -> str:
-        """What ends it there, in words."""
+        """The cause that ends it there, in words."""
         if end.kind == "dead point":
             return f"a dead point of '{end.by}'"
         if end.kind == "limit":
@@ -500,7 +500,7 @@ def _rank(model: Model, cluster: Cluster, reduced: _Reduced, mine: Sequence[_Con
 
 
 def _ends(model: Model, cluster: Cluster, joint: Joint) -> tuple[RangeEnd, RangeEnd]:
-    """Those of a joint with the others free."""
+    """The ends of a joint's range with the others free."""
     column = column_of(cluster, joint.name)
     part = part_of(model, cluster, column)
     spanning = spanning_start(cluster, np.array(cluster.start))

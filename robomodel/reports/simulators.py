@@ -385,7 +385,7 @@ def for_simulator(
 
 
 def _pasted_followers(lumped: OpenTree) -> list[str]:
-    """What is to be said of joints that follow, which no armature says."""
+    """Notes on joints that follow, which no armature says."""
     ties = [each for each in lumped.couplings if each.terms[0][0] in lumped.basis.view.joint_names]
     return [
         f"{each.terms[0][0]} = "
@@ -438,7 +438,7 @@ def tree_data(made: OpenTree) -> dict[str, Any]:
 
 
 def _inertia_plots(made: OpenTree, each: ClusterTree) -> Iterator[Plot]:
-    """Of a linkage of one freedom: its joint's reflected inertia, and the constant."""
+    """Plots of a linkage of one freedom: its joint's reflected inertia, and the constant."""
     view = made.basis.view
     (body, *others) = each.bodies
     if others or each.cluster.nv != 1:

@@ -195,7 +195,7 @@ def _series(square: Scalar, *coefficients: float) -> Scalar:
 
 
 def _angle(square: Scalar) -> tuple[Scalar, Scalar]:
-    """What is negative where series are used, and the angle elsewhere."""
+    """A number that is negative where series are used, and the angle elsewhere."""
     near = square - 2.5e-3  # square of the angle [rad²] below which series are exact to rounding
     return near, sqrt(select(near, 1.0, square))
 

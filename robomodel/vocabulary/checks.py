@@ -308,7 +308,7 @@ def _sizes(description: Description) -> Iterator[tuple[Source, tuple[float, ...]
 
 
 def _moment_issue(inertial: Inertial) -> Issue | None:
-    """What is implausible about an inertia; None if nothing is.
+    """The implausible property of an inertia; None if there is none.
 
     The second moments of mass, S = ½ tr(I) 1 − I, are a positive semidefinite matrix. It follows
     that the principal moments a ≤ b ≤ c keep the triangle inequality c ≤ a + b, and that none is

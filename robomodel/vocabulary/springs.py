@@ -76,7 +76,7 @@ def friction_law(record: Joint | Fields) -> str:
 
 
 def lost_law(joint: Joint) -> list[str]:
-    """What a format has no words for, of a joint's friction."""
+    """The parts of a joint's friction that a format has no words for."""
     words = friction_law(joint)
     return [f"{words} of the joint '{joint.name}'"] if words else []
 

@@ -302,7 +302,7 @@ def loop_gaps(cluster: Cluster, q: Vector) -> list[Scalar]:
 
 
 def _gaps(cluster: Cluster, q: Vector) -> tuple[list[Scalar], list[Scalar]]:
-    """What the rows that close a cluster fail by, and the others, by the share of its slack."""
+    """The errors of the rows that close a cluster, and of the others, by the share of its slack."""
     values = cluster.geometry.conditions(q)[0]
     exact = () if cluster.loose else cluster.closing_rows
     closing = [values[row] for row in exact]

@@ -205,7 +205,7 @@ def read(model: Model, q: Array, readings: Readings, *, rescue: bool = True) -> 
 
 
 def _most(readings: Readings, q: Array, rows: NDArray[np.intp]) -> Array:
-    """What is missing at most in these rows."""
+    """The largest error of each of these rows."""
     lack = np.abs(readings.lack(q[rows], rows))
     return np.asarray(np.max(lack, axis=-1, initial=0.0))
 

@@ -261,7 +261,7 @@ class Actuators(CompiledSection):
         return links, joints, couplings
 
     def _in_line(self, terms: Terms) -> bool:
-        """Whether each of these joints moves those after it, as entries of MuJoCo's matrix need."""
+        """True if each of these joints moves those after it, as entries of MuJoCo's matrix need."""
         model = self.model
         dofs = sorted(int(model.jnt_dofadr[joint]) for joint, _ in terms)
         above = [dofs[-1]]

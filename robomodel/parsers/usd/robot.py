@@ -583,7 +583,7 @@ class _JointTree:
         )
 
     def _follows(self, edge: Edge, of_prim: Mapping[Any, str]) -> Mimic | PolynomialCoupling | None:
-        """What a joint follows: q = c0 + c1 q', or with PhysX's attributes q + g q' + o = 0.
+        """The law of a joint that follows: q = c0 + c1 q', or by PhysX's words q + g q' + o = 0.
 
         PhysX's offsets are in degrees, as are its factors between an angle and a length. MuJoCo
         also has higher powers, in its own units.

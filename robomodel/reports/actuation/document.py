@@ -331,7 +331,7 @@ def _open(x: float) -> str:
 
 
 def _limb_notes(study: Actuation) -> Iterator[str]:
-    """What limbs' joints reach together, and how well their motors tell them apart."""
+    """Notes on the reach of limbs' joints together, and how well their motors tell them apart."""
     for each in study.limbs:
         names = " and ".join(each.joints)
         share = f"{100.0 * each.share:.0f} %"

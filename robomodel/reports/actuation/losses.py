@@ -1,4 +1,4 @@
-"""What motors behind lossy gears can do at the limb: torques that they drive, hold, and that turn
+"""The torques of motors behind lossy gears at the limb: those that they drive, hold, and that turn
 them.
 
 At rest, with the motor's force U and the dry friction f of its bearing, its ratio g at a joint and

@@ -341,7 +341,7 @@ def _sections(linkage: LinkageStudy) -> Iterator[Section]:
 
 
 def _summary(linkage: LinkageStudy) -> str:
-    """What the linkage is and does, in sentences."""
+    """Sentences on what the linkage is and does."""
     independent, n = linkage.independent, linkage.mobility
     others = [name for name in linkage.joints if name not in independent]
     moved = few(others)

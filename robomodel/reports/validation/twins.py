@@ -567,7 +567,7 @@ class _Agreement:
 
     @cached_property
     def _best(self) -> tuple[Array, list[Indices]]:
-        """What agrees at most (k,) by the map of the first pair, and each pair's best map by that
+        """The most that agrees (k,), by the map of the first pair, and each pair's best map by that
         of the pair before.
         """
         below = self.good.copy()
