@@ -15,7 +15,8 @@ from robomodel.dynamics.kinematics.frames import link_poses
 from robomodel.mechanism.graph import WORLD
 from robomodel.model import Model
 from robomodel.model.elements import Cluster
-from robomodel.reports.plots import COLOURS
+from robomodel.reports.palette import CURVES
+from robomodel.reports.plots import opening
 from robomodel.tolerances import PARALLEL
 
 WIDTH, TALLEST, SHORTEST = 420, 360, 70
@@ -165,9 +166,7 @@ def svg(drawings: Drawings) -> Iterator[str]:
         middle = (at.min(axis=0) + at.max(axis=0)) / 2
         place = _Place(middle, scale, (WIDTH / 2, (TOP + height) / 2))
         parts = [
-            f'<svg viewBox="0 0 {WIDTH} {height:.0f}" width="{WIDTH}" height="{height:.0f}" '
-            f'role="img" aria-label="{escape(each.title, quote=True)}" class="sketch" '
-            'xmlns="http://www.w3.org/2000/svg">',
+            opening(each.title, (WIDTH, height), 'class="sketch"'),
             f'<text x="8" y="16" class="title">{escape(each.title)}</text>',
         ]
         for ghost in pale:
@@ -192,7 +191,7 @@ class _Place:
 def _bodies(each: Sketch, place: _Place) -> Iterator[str]:
     for bar in each.bars:
         corners = _distinct([place(point) for point in bar.points])
-        colour = "" if bar.number == CARRIER else f' style="--c:{COLOURS[bar.number % 7]}"'
+        colour = "" if bar.number == CARRIER else f' style="--c:{CURVES[bar.number % len(CURVES)]}"'
         kind = "carrier" if bar.number == CARRIER else "body"
         title = f"<title>{escape(bar.name)}</title>"
         if len(corners) == 1 and bar.number != CARRIER:

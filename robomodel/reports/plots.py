@@ -16,6 +16,7 @@ import numpy as np
 
 from robomodel.arrays import Array, Mask
 from robomodel.errors import MissingPackageError
+from robomodel.reports.palette import CURVES
 from robomodel.tolerances import NOTHING, SAME, WITHIN
 
 if TYPE_CHECKING:
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 WIDTH, HEIGHT = 460, 260
 LEFT, RIGHT, TOP, BOTTOM = 58, 12, 30, 40
 SHORT = (1e-2, 1e5)  # magnitudes at which ticks fit; others move a power of ten into the label
-COLOURS = ("#4477aa", "#ee6677", "#228833", "#aa3377", "#66ccee", "#ccbb44", "#777777")
-"""Distinct for most eyes (Paul Tol's bright scheme)."""
 FORMATS = ("svg", "png", "pdf")
 DPI = 150
 
@@ -35,7 +34,7 @@ DPI = 150
 class Line:
     """A line through points (x, y); points that are not finite break it.
 
-    ``colour`` is its index among :data:`COLOURS`, by default its place among the lines; dashed
+    ``colour`` is its index among :data:`.CURVES`, by default its place among the lines; dashed
     lines have no entry in the key.
     """
 
@@ -71,6 +70,16 @@ class Plot:
     group: str = ""
 
 
+def opening(title: str, size: tuple[float, float], attributes: str) -> str:
+    """The opening tag of a picture as SVG, of so many pixels, with further attributes."""
+    width, height = (f"{each:.0f}" for each in size)
+    return (
+        f'<svg viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img" '
+        f'aria-label="{escape(title, quote=True)}" {attributes} '
+        'xmlns="http://www.w3.org/2000/svg">'
+    )
+
+
 def svg(plot: Plot, *, titled: bool = True) -> str:
     """The plot as an SVG element, and its key; ``titled``: with its title in the picture."""
     lines, marks, log = plot.lines, plot.marks, plot.log
@@ -84,11 +93,13 @@ def svg(plot: Plot, *, titled: bool = True) -> str:
         return TOP + height * (high - y) / (high - low)
 
     parts = [
-        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" role="img" '
-        f'aria-label="{escape(plot.title, quote=True)}" '
-        f'data-x="{escape(plot.x_label, quote=True)}" '
-        f'data-axes="{LEFT} {LEFT + width} {TOP} {TOP + height} {low_x:.9g} {high_x:.9g} '
-        f'{low:.9g} {high:.9g} {log:d}" xmlns="http://www.w3.org/2000/svg">',
+        opening(
+            plot.title,
+            (WIDTH, HEIGHT),
+            f'data-x="{escape(plot.x_label, quote=True)}" '
+            f'data-axes="{LEFT} {LEFT + width} {TOP} {TOP + height} {low_x:.9g} {high_x:.9g} '
+            f'{low:.9g} {high:.9g} {log:d}"',
+        ),
         f'<text x="{LEFT}" y="18" class="title">{escape(plot.title) if titled else ""}</text>',
         f'<rect x="{LEFT}" y="{TOP}" width="{width}" height="{height}" '
         f'class="{"in" if plot.reached is None else "out"}"/>',
@@ -176,7 +187,7 @@ def bounded(values: Array, steepest: float) -> Array:
 
 
 def _colour(number: int, line: Line) -> str:
-    return COLOURS[(number if line.colour is None else line.colour) % len(COLOURS)]
+    return CURVES[(number if line.colour is None else line.colour) % len(CURVES)]
 
 
 def _path(x: Array, y: Array, inside: Mask) -> str:
@@ -257,7 +268,7 @@ def _draw(axes: Axes, plot: Plot) -> None:
     for n, line in enumerate(plot.lines):
         axes.plot(
             line.x, line.y, label=line.label, linewidth=1.2,
-            color=COLOURS[(n if line.colour is None else line.colour) % len(COLOURS)],
+            color=CURVES[(n if line.colour is None else line.colour) % len(CURVES)],
             linestyle="--" if line.dashed else "-",
         )  # fmt: skip
     axes.set(title=plot.title, xlabel=plot.x_label, ylabel=plot.y_label)

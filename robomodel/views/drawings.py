@@ -30,11 +30,9 @@ from robomodel.reach.curves import SWEPT, Sweep, curve, sweep
 from robomodel.reach.ranges import JointRange, joint_range
 from robomodel.reports.actuation.document import CUT_OFF
 from robomodel.reports.identification import force_plots
+from robomodel.reports.palette import BODIES, INK, PLAIN
 from robomodel.reports.plots import Line, Plot, bounded, draw_plots, figure, save
 
-COLOURS = ("#4e79a7", "#f28e2b", "#59a14f", "#e15759", "#b07aa1", "#76b7b2", "#edc948",
-           "#ff9da7", "#9c755f")  # fmt: skip
-PLAIN, INK = "#f4f4f4", "#333333"
 MARGIN, TITLE, BULGE, POINTS = 0.25, 0.35, 0.6, 9.5
 
 
@@ -110,7 +108,7 @@ def _placed(trees: Sequence[TreeLayout]) -> tuple[list[tuple[float, float]], flo
 def colours_of(model: Model) -> list[str]:
     """A colour for each cluster; clusters of one body have the plain one."""
     several = [c.index for c in model.clusters if len(c.bodies) > 1]
-    colours = {index: COLOURS[k % len(COLOURS)] for k, index in enumerate(several)}
+    colours = {index: BODIES[k % len(BODIES)] for k, index in enumerate(several)}
     return [colours.get(c.index, PLAIN) for c in model.clusters]
 
 

@@ -50,7 +50,7 @@ from robomodel.reach.ranges import joint_range
 from robomodel.reports.actuation.document import CUT_OFF
 from robomodel.reports.actuation.study import FourBar, four_bars
 from robomodel.reports.document import count, framed
-from robomodel.reports.plots import COLOURS
+from robomodel.reports.palette import CURVES, ROD
 from robomodel.scalars import Scalar, Vector, div, sqrt, value_of
 from robomodel.spatial import Vec, apply, cross, inner, minus, plus
 from robomodel.views.extension import differences, extension
@@ -256,7 +256,7 @@ def _segments(model: Model) -> tuple[list[Segment], list[tuple[str, Solid]]]:
     for loop in model.description.loops:
         if loop.type == "rod":
             rod = (loop.name, ""), (loop.name, ".successor")
-            segments.append(("#777777", 0.006 * size, *rod))
+            segments.append((ROD, 0.006 * size, *rod))
     stay = [each for each in link_solids(model) if each.hinge]
     stay += [tip for link in model.description.links for tip in tips(model, link)]
     return segments, [(code_of(colours[each.link]), each) for each in stay]
@@ -317,7 +317,7 @@ def _data(
             for name, key in zip(carriers, carried, strict=True)
         ],
         "weight": any(model.gravity),
-        "colours": COLOURS,
+        "colours": CURVES,
         "steepest": CUT_OFF,
     }
 

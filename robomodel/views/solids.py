@@ -20,8 +20,9 @@ from robomodel.description.shapes import load_mesh
 from robomodel.dynamics.kinematics.frames import link_poses
 from robomodel.errors import DescriptionError, Issue, MissingPackageError, warn_of_all
 from robomodel.model import Model
+from robomodel.reports.palette import BODIES, PLAIN
 from robomodel.tolerances import PARALLEL
-from robomodel.views.drawings import COLOURS, PLAIN, colours_of
+from robomodel.views.drawings import colours_of
 
 DETAIL = 120  # directions in which the hull of a mesh is looked for
 GREY = (140, 140, 140)
@@ -336,7 +337,7 @@ def link_colours(model: Model) -> dict[str, tuple[int, int, int]]:
         code, shade = PLAIN, 1.0
         if frame.body >= 0:
             cluster = model.clusters[model.nodes[frame.body].cluster]
-            code = COLOURS[frame.body % len(COLOURS)] if by_body else colours[cluster.index]
+            code = BODIES[frame.body % len(BODIES)] if by_body else colours[cluster.index]
             shade = 1.0 if by_body else SHADES[cluster.bodies.index(frame.body) % len(SHADES)]
         red, green, blue = GREY if code == PLAIN else _rgb(code)
         result[frame.name] = (int(red * shade), int(green * shade), int(blue * shade))

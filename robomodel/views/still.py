@@ -14,12 +14,12 @@ from numpy.typing import ArrayLike, NDArray
 from robomodel.arrays import Array
 from robomodel.dynamics.kinematics.frames import link_poses
 from robomodel.model import Model
+from robomodel.reports.palette import ROD
 from robomodel.views.solids import coloured_solids, rods, view_angles
 
 Pixels = NDArray[np.uint8]
 FINE = 3  # samples a pixel, either way
 LIGHT = np.array([0.4, -0.5, 0.77])
-ROD = "#777777"
 
 
 def write_png(
