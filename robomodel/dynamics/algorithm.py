@@ -18,7 +18,7 @@ import math
 import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial, update_wrapper
 from typing import Any, Literal, ParamSpec, TypeAlias, TypedDict, TypeVar, cast
 
@@ -773,6 +773,7 @@ def robot_by_robot(
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", DescriptionWarning)
                 at = with_parameters(model, dict(zip(names, values, strict=True)))
+                at = replace(at, _nominal=model)  # decides which joints move
         except (ClosureError, DescriptionError, ValueError) as error:
             lost = str(error)
             continue

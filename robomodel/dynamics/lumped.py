@@ -154,8 +154,9 @@ def select(model: Model) -> Selection:
 
     They are those of the limb (:func:`robomodel.limb_joints`), and those of spins of rods if whole
     joints have them. None follows; the views of :mod:`robomodel.opentree` have selections of their
-    own.
+    own. The file's numbers decide, so that changed parameters change no joints.
     """
+    model = nominal(model)
     g = model.constraint_jacobian(model.neutral())
     moving = frozenset(
         body
@@ -201,7 +202,7 @@ def reflected(model: Model, q: Vector) -> list[list[Scalar]]:
     negative: a parallelogram's coupler does not rotate, but does when it is locked to a moving
     link.
     """
-    return _reflected(model, q, select(nominal(model)))
+    return _reflected(model, q, select(model))
 
 
 def _reflected(model: Model, q: Vector, selection: Selection) -> list[list[Scalar]]:
