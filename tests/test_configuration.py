@@ -464,24 +464,6 @@ def test_the_guess_keeps_the_branch(count: int) -> None:
             assert (math.sin(x["j_crank"] + x["j_coupler"] - x["j_rocker"]) > 0) == up
 
 
-def test_positions_of_another_assembly_mode_need_a_guess_there() -> None:
-    """The mirror image in the ground link; limits of joints are not in the way on its own mode."""
-    model = rm.load(four_bar(marks=(True, False, False)))
-    x = model.joint_positions(model.neutral())
-    other = np.array([-x["j_crank"], -x["j_coupler"], -x["j_rocker"]])
-    mine = float(x["j_rocker"])
-    with pytest.raises(rm.errors.ClosureError, match="another assembly mode has what is wanted"):
-        model.configuration({"j_rocker": -mine})
-    found = model.configuration({"j_rocker": -mine}, guess=other)
-    np.testing.assert_allclose(found, other, atol=1e-12)
-    text = f'<robot name="x"><joint name="j_rocker"><limit lower="{mine - 0.05}"/></joint></robot>'
-    limited = rm.load(four_bar(marks=(True, False, False)), extend=text)
-    beyond = limited.configuration({"j_rocker": mine - 0.1})
-    np.testing.assert_allclose(beyond, model.configuration({"j_rocker": mine - 0.1}), atol=1e-12)
-    elbow = math.sin(beyond[0] + beyond[1] - beyond[2])
-    assert elbow * math.sin(x["j_crank"] + x["j_coupler"] - x["j_rocker"]) > 0.0
-
-
 def test_what_is_not_given_stays() -> None:
     model = rm.robots.load("six_bar")
     guess = model.random_configuration(4)

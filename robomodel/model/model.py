@@ -574,10 +574,9 @@ class Model:
             q: The configuration (nq,).
 
         Raises:
-            ClosureError: The loops do not close there (a ValueError with ``.residual``), or only in
-                another assembly mode, to which no path from the guess was found; the message says
-                how near the named joints come on the way from the guess, and which limit or dead
-                point ends it.
+            ClosureError: The loops do not close there (a ValueError with ``.residual``); the
+                message says how near the named joints come on the way from the guess, and which
+                limit or dead point ends it.
             KeyError: Unknown joints.
             ValueError: Contradicting positions.
 

@@ -33,7 +33,6 @@ from robomodel.model.configurations.following import integrate_open
 from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import Cluster, columns_of, joint_slices, spanning_start
 from robomodel.model.model import Model
-from robomodel.model.registry import method
 from robomodel.reach.groups import Group, Split, split, units
 from robomodel.tolerances import CLOSED, MOVES, NOTHING, WITHIN
 
@@ -62,11 +61,6 @@ class Linkage:
     def positions(self, q: Array) -> Array:
         """All positions (n, spanning) from its part of q (n, nq)."""
         return np.array([spanning_start(self.cluster, x) for x in q])
-
-    def leads_to(self, q: Array) -> bool:
-        """True if a path leads to where a closed part of q is."""
-        at = self.positions(q[None])
-        return all(group.contains(at)[0] for group in self.groups)
 
     def rows(self, joints: Sequence[str]) -> list[Array]:
         """Rows (k, n) of the velocities of joints of one freedom by the motions of each group.
@@ -254,11 +248,12 @@ class Reachable:
 
     def elsewhere(self, q: Array) -> list[str]:
         """The names of linkages that no path leads to where a closed q (nq,) has them."""
-        return [
-            linkage.cluster.name
-            for linkage in self.linkages
-            if not linkage.leads_to(q[linkage.cluster.q])
-        ]
+        names = []
+        for linkage in self.linkages:
+            at = linkage.positions(q[None, linkage.cluster.q])
+            if not all(group.contains(at)[0] for group in linkage.groups):
+                names.append(linkage.cluster.name)
+        return names
 
     # ---- parts of it
 
@@ -414,18 +409,6 @@ def from_configuration(model: Model, q: Array) -> Reachable:
 def reachable(model: Model) -> Reachable:
     """The set that a robot reaches from its neutral configuration."""
     return from_configuration(model, model.neutral())
-
-
-@method
-def leads_to(model: Model, cluster: Cluster, start: Array, q: Array) -> bool:
-    """True if a path was found between a linkage's closed parts of q, start and end.
-
-    Within limits, but for those that the end passes.
-    """
-    neutral = next(each for each in reachable(model).linkages if each.cluster is cluster)
-    if neutral.leads_to(q) and neutral.leads_to(start):
-        return True
-    return _linkage(model, cluster, q).leads_to(start)
 
 
 def _linkage(model: Model, cluster: Cluster, q: Array) -> Linkage:

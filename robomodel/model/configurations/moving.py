@@ -46,7 +46,7 @@ from robomodel.model.elements import (
     quaternions,
     velocity_units,
 )
-from robomodel.model.registry import METHODS, method, method_named
+from robomodel.model.registry import method, method_named
 from robomodel.tolerances import CLOSED, CONVERGED, NEARLY_CLOSED, NOTHING, SAME, SINGULAR, WITHIN
 
 if TYPE_CHECKING:
@@ -392,8 +392,7 @@ def _solve_loops(model: Model, cluster: Cluster, named: Mapping[int, Array], sta
 
     From a closed guess the named joints are moved there step by step, on its branch;
     where a loop opens before, and from a guess that is not closed, Newton starts at the target, and
-    at last from configurations around it. What is found so counts if a path leads there from a
-    closed guess.
+    at last from configurations around it.
     """
     geometry, rows = cluster.geometry, cluster.closing_rows
     target = start.copy()
@@ -405,7 +404,7 @@ def _solve_loops(model: Model, cluster: Cluster, named: Mapping[int, Array], sta
     # the other independent joints stay, unless a dependent one is named in their place
     others = [c for c in cluster.columns if c not in held]
     stay = held + others if len(held) + len(others) <= cluster.nv else held
-    best, opens, elsewhere = np.inf, False, False
+    best, opens = np.inf, False
     displacement = geometry.difference(start, target)
     displacement[others] = 0.0
     strides = max(1, math.ceil(np.max(np.abs(displacement[held]), initial=0.0) / CLOSED_EVERY))
@@ -433,21 +432,13 @@ def _solve_loops(model: Model, cluster: Cluster, named: Mapping[int, Array], sta
         fine = is_closed(cluster, tries, gaps)
         if np.any(fine):
             away = np.linalg.norm(geometry.difference(targets, tries), axis=1)
-            found = np.asarray(tries[int(np.argmin(np.where(fine, away, np.inf)))])
-            begin, _ = newton.close(geometry, start[None], ToNearest(), rows=rows)
-            if not opens or METHODS["leads_to"](model, cluster, begin[0], found):
-                return found
-            elsewhere = True
-        else:
-            best = min(best, float(np.min(gaps)))
+            return np.asarray(tries[int(np.argmin(np.where(fine, away, np.inf)))])
+        best = min(best, float(np.min(gaps)))
     values = ", ".join(
         f"{model.joints[body].name} = {value.item() if value.size == 1 else value.tolist()}"
         for body, value in named.items()
     )
     why = _out_of_reach(model, cluster, named, goal, strides) if opens else ""
-    if elsewhere:
-        why += f"{'; ' if why else ''}another assembly mode has what is wanted, to which no path "
-        why += "was found; a guess there gives it"
     raise not_closed(cluster, best, f"with {values}" if values else "from the guess", why)
 
 
