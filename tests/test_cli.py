@@ -289,7 +289,7 @@ def test_help_has_examples_at_its_top_and_fits_a_terminal(run):
     shown = run("--help")[1]
     assert "..." not in shown.partition("Commands:")[2]
     for command in COMMANDS:
-        name, examples = command.__name__, examples_of(command)
+        name, examples = command.__name__.replace("_", "-"), examples_of(command)
         lines = run(name, "--help")[1].splitlines()
         assert max(map(len, lines)) <= 80
         assert 2 <= len(examples) <= 3
