@@ -52,8 +52,8 @@ def joint_states(
     (numbers of states), joints, unused (columns, topics), warnings.
 
     Examples:
-        robomodel excite four_bar -o motion.csv
-        robomodel joint-states four_bar motion.csv -o all.csv
+        robomodel excite four_bar -o joints.csv
+        robomodel joint-states four_bar joints.csv -o all.csv
     """
     model = robot.load()
     with blaming(robot.file), warnings.catch_warnings():
