@@ -313,7 +313,7 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     full = written(tmp_path / "full.csv", labels, [q, v, a, tau])
     status, text, _ = run(plain, full)
     assert status == 0
-    assert "Largest changes" in text
+    assert "What changed most, " in text
     assert "reduces the assumed variance of these by less than a tenth" in text
 
     lines = log.read_text(encoding="utf-8").splitlines()
