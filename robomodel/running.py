@@ -94,7 +94,7 @@ def _renew_properties() -> None:
     for owner in owners:
         for each in vars(owner).values():
             if isinstance(each, cached_property):
-                each.lock = threading.RLock()  # type: ignore[attr-defined]
+                vars(each)["lock"] = threading.RLock()
 
 
 if sys.version_info < (3, 12) and hasattr(os, "register_at_fork"):

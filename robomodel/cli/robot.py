@@ -118,7 +118,7 @@ class Robot:
         Those that may be repeated are added, others replaced. Raises UserError for other options.
         """
         alone = typer.Typer()
-        alone.command()(runnable(_nothing))
+        alone.command()(runnable(_loaded))
         command = get_command(alone)
         try:
             context = command.make_context(option, [self.file, *shlex.split(text)])
@@ -170,9 +170,9 @@ class Robot:
             ) from None
 
 
-def _nothing(robot: Robot) -> Document:
-    """A command with the options for loading and no others."""
-    raise NotImplementedError(robot.file)
+def _loaded(robot: Robot) -> Document:
+    """A command that loads a robot: it has the options for loading and no others."""
+    return Document(robot.load().name, "")
 
 
 def _argument(text: str) -> tuple[str, str]:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from lxml import etree
 
@@ -272,12 +272,12 @@ def _stage(path: Path, data: bytes) -> _Candidate | None:
     return candidate
 
 
-def _has_physics(layer: object) -> bool:
+def _has_physics(layer: Any) -> bool:
     """True if prims of a layer are joints, bodies or articulations."""
     found: list[bool] = []
 
-    def look(place: object) -> None:
-        spec = layer.GetPrimAtPath(place)  # type: ignore[attr-defined]
+    def look(place: Any) -> None:
+        spec = layer.GetPrimAtPath(place)
         if spec is None or found:
             return
         schemas = spec.GetInfo("apiSchemas") if spec.HasInfo("apiSchemas") else None
@@ -287,7 +287,7 @@ def _has_physics(layer: object) -> bool:
         ):
             found.append(True)
 
-    layer.Traverse("/", look)  # type: ignore[attr-defined]
+    layer.Traverse("/", look)
     return bool(found)
 
 

@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -583,8 +584,9 @@ def test_operators_of_different_models_do_not_mix() -> None:
     with pytest.raises(ValueError, match="pick-off from a node of size 2"):
         PickOff(spaces[0], (0,), (np.ones((3, 1)),))
     model = rm.robots.load("four_bar")
+    unknown: Any = "links"
     with pytest.raises(ValueError, match="nodes 'links' are not known"):
-        robot_operators(model, model.neutral(), nodes="links")  # type: ignore[arg-type]
+        robot_operators(model, model.neutral(), nodes=unknown)
 
 
 def test_products_keep_their_structure() -> None:

@@ -86,8 +86,8 @@ class _Returned(Exception):  # noqa: N818, an end and no error
         self.value = value
 
 
-class _Exhausted(Exception):  # noqa: N818
-    pass
+class _ExhaustedError(Exception):
+    """A text that takes too long to compute."""
 
 
 _BINARY: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
@@ -141,7 +141,7 @@ _OF_TABLES = frozenset(("keys", "values", "items", "get", "copy", "update"))
 
 
 def _exhausted() -> Any:
-    raise _Exhausted
+    raise _ExhaustedError
 
 
 class Text:
@@ -184,7 +184,7 @@ class _Reader:
         for statement in statements:
             try:
                 self._statement(statement, scope)
-            except _Exhausted:
+            except _ExhaustedError:
                 self._forget(statement, scope, "takes too long to compute")
 
     def _statement(self, node: ast.stmt, scope: _Scope) -> None:
@@ -365,7 +365,7 @@ class _Reader:
         """The value of an expression."""
         self.steps += 1
         if self.steps > MOST_STEPS:
-            raise _Exhausted
+            raise _ExhaustedError
         try:
             result = self._value(node, scope)
         except (ArithmeticError, ValueError, TypeError, KeyError, IndexError, AttributeError,
@@ -500,7 +500,7 @@ class _Reader:
             sizes = [len(x) for x in (first, second) if isinstance(x, str | list | tuple)]
             counts = [x for x in (first, second) if isinstance(x, int)]
             if sizes and (len(sizes) > 1 or not counts or sizes[0] * counts[0] > MOST_ITEMS):
-                raise _Exhausted
+                raise _ExhaustedError
         if any(isinstance(x, int) and abs(x) > 2**64 for x in (first, second)):
             first, second = float(first), float(second)
         if type(op) not in _BINARY:
@@ -646,7 +646,7 @@ class _Reader:
         inner.update(zip(names, arguments, strict=False))
         inner.update(keywords)
         if self.depth > DEEPEST_CALL:
-            raise _Exhausted
+            raise _ExhaustedError
         self.depth += 1
         try:
             if isinstance(function.node, ast.Lambda):
