@@ -413,6 +413,28 @@ def test_a_linkage_behind_a_lossy_gear_is_of_second_order() -> None:
 
 
 @pytest.mark.slow
+def test_lossy_gears_at_dead_points_of_the_independent_joint() -> None:
+    """Crank and coupler in line: the motion is that in coordinates of the crank."""
+    psi = np.arccos(((CRANK + COUPLER) ** 2 - GROUND**2 - ROCKER**2) / (2.0 * GROUND * ROCKER))
+    driven = FOUR_BAR.replace('backdrive="0.7"/>', 'backdrive="0.7"/><motor effort="100"/>')
+    swapped = driven.replace(' independent="true"', "").replace(
+        '<joint name="shank" type="continuous">',
+        '<joint name="shank" type="continuous" independent="true">',
+    )
+    by_crank, by_shank = (rm.load(text, gravity=(0.0, -9.81, 0.0)) for text in (driven, swapped))
+    assert by_shank.dof_names == ("shank",)
+    ends, load = [], {"crank": [0.0, 0.0, 3.0, 0.0, 0.0, 0.0]}
+    for model in (by_crank, by_shank):
+        motion = rm.simulate(
+            model, at_rocker(model, psi), f_ext=load, duration=0.05, step=1e-3, friction=True
+        )
+        there = model.joint_positions(motion.q[-1])
+        ends.append([float(there[name]) for name in angles_at(psi)])
+    assert abs(ends[0][0] - angles_at(psi)["motor"]) > 1e-3
+    assert ends[1] == pytest.approx(ends[0], abs=1e-9)
+
+
+@pytest.mark.slow
 def test_a_floating_robot_with_losses_and_contact() -> None:
     """A quadruped that lands: solved, and it rests where its gears lock themselves."""
     text = rm.robots.path("mini_cheetah").read_text(encoding="utf-8")

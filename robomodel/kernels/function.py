@@ -332,6 +332,7 @@ class Kernel(_CompiledFunction):
         self._count, self._shaped = len(self.sizes), self._results.ufunc
         self._flat = compiled.ufunc if function.explain is None else compiled.quiet
         self._whole, self._vector = self._results.whole, self._results.whole == 1
+        self._longest = LONGEST_PIECE * sum(map(math.prod, self.shapes))
 
     @property
     def fast(self) -> Callable[..., Any]:
@@ -352,7 +353,7 @@ class Kernel(_CompiledFunction):
             try:
                 if out is None:
                     return self._results(*arguments)
-                if len(arguments) == self._count and len(out) <= LONGEST_PIECE:
+                if len(arguments) == self._count and getattr(out, "size", 0) <= self._longest:
                     if self._vector or (
                         self._whole and type(out) is np.ndarray and out.flags.c_contiguous
                     ):
@@ -423,7 +424,10 @@ class Results:
         """The results: one array, or a tuple of several."""
         if len(arguments) != len(self.arguments):
             self.count(arguments)
-        if len(arguments[0]) > LONGEST_PIECE and self._in_pieces(arguments):
+        if (
+            getattr(arguments[0], "size", 0) > LONGEST_PIECE
+            or getattr(arguments[-1], "size", 0) > LONGEST_PIECE
+        ) and self._in_pieces(arguments):
             return split(self.spread(arguments, None, 1), self.shapes)
         numbers = self.ufunc(*arguments)
         if type(numbers) is not np.ndarray:  # masked arrays, and arrays of other libraries
@@ -442,7 +446,12 @@ class Results:
         return numbers.reshape(shape if numbers.ndim == 1 else (*numbers.shape[:-1], *shape))
 
     def _in_pieces(self, arguments: Sequence[ArrayLike]) -> bool:
-        return self.dtype is not None and all(type(x) is np.ndarray for x in arguments)
+        arrays = [x for x in arguments if type(x) is np.ndarray and x.ndim]
+        return (
+            self.dtype is not None
+            and len(arrays) == len(arguments)
+            and any(x.size > LONGEST_PIECE * x.shape[-1] for x in arrays)
+        )
 
     def spread(self, arguments: Sequence[ArrayLike], out: Array | None, threads: int) -> Array:
         """All numbers (..., size), also in ``out``, by calls of pieces of the batch on threads."""

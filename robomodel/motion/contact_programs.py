@@ -10,7 +10,7 @@ from robomodel.dynamics.actuators.maps import required
 from robomodel.dynamics.actuators.meshes import MeshRows
 from robomodel.dynamics.baselines import projected, spanning_tree
 from robomodel.dynamics.contact.gauss_seidel import Sweeps
-from robomodel.dynamics.contact.problem import RowKinds, without_gain
+from robomodel.dynamics.contact.problem import RowKinds
 from robomodel.dynamics.contact.reversal import Reversal
 from robomodel.dynamics.kinematics import frames
 from robomodel.dynamics.kinematics.state import Configuration, State
@@ -160,7 +160,7 @@ def _mesh_terms(
     mesh transmits: the motor's impulse less what changes its momentum, and what its bearing takes.
     """
     model, h = plant.model, inputs.h
-    forces = required(model, state.q, inputs.tau)
+    forces = required(model, state, tangent.tangent_forces(model, state, inputs.tau))
     bias = _spanning_bias(plant, state, inputs.wrenches)
     moving = None
     if swing:
@@ -416,8 +416,7 @@ class ProgramStep:
         if rebounds:
             plain = replace(problem, b=terms.plain)
             rest, _ = self._swept(plain, impulses, slips, goal, self.sweeps, newton)
-            x = without_gain(terms.delassus, terms.work, x, rest)
-            x = problem.mesh_sweep(x)
+            x = problem.without_gain(terms.work, x, rest)
         if not parts:
             return Solved(x, slips, residual, [])
         struck = strikes([x[n] for n in terms.normals], terms.collides)
@@ -500,8 +499,7 @@ class ContactProgram:
     @property
     def newton(self) -> int:
         """Newton steps after the sweeps."""
-        few = (self.rows.unmeshed if self.rows.meshes else self.rows.size) <= FEW_ROWS
-        return POLISH if few else 0  # sweeps alone seldom solve meshes
+        return POLISH if self.rows.unmeshed <= FEW_ROWS else 0  # sweeps alone seldom solve meshes
 
     def step(
         self, state: Vector, tau: Vector, length: Vector, more: Sequence[Vector]

@@ -43,10 +43,8 @@ from robomodel.motion.stepping import Grid, Steps
 from robomodel.motion.steps import FixedStep
 from robomodel.motion.tangent import UNDETERMINED_MOTION, StepError, linkages
 
-UNSOLVED = {
-    "float64": 1e-6,
-    "float32": 1e-3,
-}  # contact residual from which on there is a RuntimeWarning
+# contact residual from which on there is a RuntimeWarning: single precision leaves more
+UNSOLVED = {"float64": 1e-6, "float32": 1e-3}
 LONGEST_CALL = 2048  # most steps that a call of the kernel takes: Python hears Ctrl-C between calls
 CACHED = 1 << 20  # bytes of rows between checks, so that they stay in the processor's cache
 TOO_FAST = 1.0 / 3.0  # growth of ‖G‖² within a step above which a linkage turns too fast for it

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from robomodel.arrays import Array
-from robomodel.dynamics.contact.points import UNSOLVED
 from robomodel.errors import few, no_model, warn
 from robomodel.model.arguments import as_array
 from robomodel.model.model import Model
@@ -29,7 +28,7 @@ from robomodel.motion.options import (
     check_step,
     completed,
 )
-from robomodel.motion.rollout import run_over_time
+from robomodel.motion.rollout import UNSOLVED, run_over_time
 from robomodel.motion.sensors import Sensors
 from robomodel.motion.tangent import UNDETERMINED_MOTION
 
@@ -243,8 +242,7 @@ class Simulation(Sensors):
                     f"are not-a-number until they are reset: rows {some}; shorter steps may help"
                 )
             )
-        # single precision leaves residuals that double precision does not
-        limit = UNSOLVED if self._dtype == "float64" else 1e-3
+        limit = UNSOLVED[self._dtype]
         if np.any(self.contact_residual > limit):
             warn(
                 RuntimeWarning(

@@ -42,15 +42,26 @@ UNLIMITED = 1e100  # a larger force is no limit
 
 def actuator_map(model: Model, q: Vector) -> list[list[Scalar]]:
     """B (nv by nu) with tau = B u: its columns are the actuators' rates Σ k G_row, transposed."""
-    state = Configuration(model, q)
-    result: list[list[Scalar]] = [[0.0] * len(model.actuators) for _ in range(model.nv)]
+    return _map_at(model, Configuration(model, q))
+
+
+def _map_at(model: Model, state: Configuration) -> list[list[Scalar]]:
+    columns = [rate_row(model, state, actuator.rows) for actuator in model.actuators]
+    return [[column[i] for column in columns] for i in range(model.nv)]
+
+
+def rate_row(model: Model, state: Configuration, rows: Sequence[tuple[int, float]]) -> list[Scalar]:
+    """The rate Σ k q̇ of spanning velocities, over the independent ones (nv).
+
+    ``state``: of the model, or of the model in tangent coordinates, over which the row then is.
+    """
     first = [
         c.v.start for c in model.clusters for _ in range(c.spanning_v.start, c.spanning_v.stop)
     ]
-    for n, actuator in enumerate(model.actuators):
-        for row, k in actuator.rows:
-            for i, g in enumerate(state.rows[row], first[row]):
-                result[i][n] = result[i][n] + k * g
+    result: list[Scalar] = [0.0] * model.nv
+    for row, k in rows:
+        for i, g in enumerate(state.rows[row], first[row]):
+            result[i] = result[i] + k * g
     return result
 
 
@@ -458,9 +469,12 @@ def saturated(
     return result, forces, lost
 
 
-def required(model: Model, q: Vector, tau: Vector) -> list[Scalar]:
-    """Motor forces u (nu) of least norm and least error in B u = tau; any scalars."""
-    matrix = actuator_map(model, q)
+def required(model: Model, state: Configuration, tau: Vector) -> list[Scalar]:
+    """Motor forces u (nu) of least norm and least error in B u = tau; any scalars.
+
+    ``state`` and ``tau``: of the model, or both in tangent coordinates.
+    """
+    matrix = _map_at(model, state)
     result: list[Scalar] = [0.0] * len(model.actuators)
     for rows, columns in blocks([[not is_zero(x) for x in row] for row in matrix]):
         for n, u in zip(columns, _required(model, matrix, rows, columns, tau), strict=True):

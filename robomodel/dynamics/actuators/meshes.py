@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from robomodel.dynamics.actuators.maps import rate_row
 from robomodel.dynamics.kinematics.frames import joint_forces
 from robomodel.dynamics.kinematics.state import Configuration
 from robomodel.dynamics.recursions.passive import is_absent
@@ -42,11 +43,7 @@ class MeshRows:
         if actuator.turns_rotor:
             ((v, factor),) = actuator.rows
             at = ((v, 1.0),)
-        rate: list[Scalar] = [0.0] * model.nv
-        firsts = [c.v.start for c in model.clusters for _ in range(*_ends(c.spanning_v))]
-        for v, k in at:
-            for i, x in enumerate(state.rows[v], firsts[v]):
-                rate[i] = rate[i] + k * x
+        rate = rate_row(model, state, at)
         if actuator.turns_rotor:
             (motion,) = node.joint.subspace
             wrench = node.inertia * motion
@@ -62,7 +59,3 @@ class MeshRows:
         spin = dot([k for _, k in self.at], [speeds[v] for v, _ in self.at])
         carried = 0.0 if self.wrench is None else self.wrench.dot(twists[self.body or 0])
         return carried + self.armature * spin
-
-
-def _ends(part: slice) -> tuple[int, int]:
-    return part.start, part.stop

@@ -30,7 +30,6 @@ from robomodel.dynamics.contact.problem import (
     half_line,
     interval,
     length,
-    without_gain,
 )
 from robomodel.kernels import Iteration
 from robomodel.kernels.cache import digest
@@ -43,11 +42,12 @@ LANES = (1, 2, 4, 6, 8, 12, 16)  # compiled numbers of contacts, and of other ro
 # of 692 problems of PAL's Kangaroo on two feet of two points, which 4 sweeps and 2 Newton steps
 # have not solved to 1e-11, these solve 674, 687 and 690
 COMPILED = (8, 24, 96)  # sweeps, each time followed by Newton steps, all compiled
-MORE, POLISH = 16, 5  # Newton steps from sweeps, and from interior points
+COMPILED_NEWTON = 16  # Newton steps of the compiled program
+POLISH = 5  # Newton steps from interior points
 COMPILED_ROWS = 16  # rows up to which they are compiled
 QUICK = (8, 24)  # sweeps, each followed by Newton's method
 LONG = (400,)  # sweeps if all else failed: they take as long as an interior point
-COMPILED_NEWTON = 8
+SWEPT_NEWTON = 8  # Newton steps after these sweeps
 ROUNDS = 40  # solutions with fixed bounds of meshes; 13 are enough for 95 of 100 random problems
 # times the impulse that stops a row alone: bound of a mesh that nothing turns
 BEYOND_STOPPING = 1e6
@@ -177,9 +177,9 @@ class ArrayProblem(ContactProblem):
         return result
 
     def without_gain(self, work: Array, x: Array, x0: Array) -> Array:
-        """See :func:`robomodel.dynamics.contact.problem.without_gain`."""
-        numbers = (each.tolist() for each in (self.matrix, work, x, x0))
-        return np.array(without_gain(*numbers), dtype=float)
+        """See :meth:`.Sweeps.without_gain`."""
+        numbers = (each.tolist() for each in (work, x, x0))
+        return np.array(self.as_lists().without_gain(*numbers), dtype=float)
 
     def residual(self, x: Array) -> float:
         """The largest residual of a row: a velocity."""
@@ -287,7 +287,7 @@ class Padded:
         """The best x of some Newton steps, and its residual: inf if none is a number."""
         state = np.zeros((*x.shape[:-1], self.wide.size + 1))
         state[..., self.at] = x
-        after = _program(self.wide, "newton")(state, np.zeros((MORE, 1)), self.numbers)
+        after = _program(self.wide, "newton")(state, np.zeros((COMPILED_NEWTON, 1)), self.numbers)
         residuals = np.nan_to_num(after[..., -1], nan=np.inf)
         best = np.argmin(residuals, axis=-1)[..., None]
         x = np.take_along_axis(after, best[..., None], axis=-2)[..., 0, self.at]
@@ -371,7 +371,7 @@ def _by_fixed_bounds(problem: ArrayProblem, x: Array, tolerance: float) -> Itera
         fixed, middles = problem.frozen(x)
         x = middles + solve(fixed, x - middles, tolerance)[0]
         yield x
-        yield _newton(problem, x, 0.0, REGULAR[0], COMPILED_NEWTON)
+        yield _newton(problem, x, 0.0, REGULAR[0], SWEPT_NEWTON)
 
 
 def _from_inside(problem: ArrayProblem, goal: float, slope: float) -> Iterator[Array]:
@@ -394,11 +394,11 @@ def _iterated(
     """Sweeps and Newton's method in turn; with too many rows to compile, the latter first."""
     slips = np.zeros(problem.rows.contacts)
     if _padded(problem.rows) is None:
-        yield (x := _newton(problem, x, goal, REGULAR[0], COMPILED_NEWTON))
+        yield (x := _newton(problem, x, goal, REGULAR[0], SWEPT_NEWTON))
     for count in sweeps:
         x, slips = _swept(problem, x, slips, count)
         yield x
-        yield (x := _newton(problem, x, goal, REGULAR[0], COMPILED_NEWTON))
+        yield (x := _newton(problem, x, goal, REGULAR[0], SWEPT_NEWTON))
 
 
 def _in_cones(problem: ArrayProblem) -> tuple[ConeProblem, Array, Array]:

@@ -18,6 +18,7 @@ from robomodel.dynamics.contact.problem import (
     interval,
     length,
     magnitude,
+    without_gain,
 )
 from robomodel.scalars import (
     Scalar,
@@ -241,6 +242,10 @@ class Sweeps(ContactProblem):
             free, n = x[j] - div(y, self.matrix[j][j]), j - first - self.rows.stops
             x[j] = (half_line(free) if n < 0 else interval(free, self.bounds[n]))[0]
         return self.mesh_sweep(x), slips
+
+    def without_gain(self, work: Vector, x: Vector, x0: Vector) -> list[Scalar]:
+        """See :func:`.problem.without_gain`; then meshes are solved, whose sets are not convex."""
+        return self.mesh_sweep(without_gain(self.matrix, work, x, x0))
 
     def mesh_sweep(self, x: Vector) -> list[Scalar]:
         """Solve each mesh in turn."""

@@ -134,9 +134,9 @@ def without_gain(matrix: Sequence[Vector], work: Vector, x: Vector, x0: Vector) 
     """Impulses between x, with restitution, and x0, without, that gain no energy.
 
     Newton's restitution may gain some if several contacts have friction: W(x) = workᵀ x + ½ xᵀ G x
-    > 0, with ``work`` the velocities of the rows before. The sets of impulses are convex, so x0 +
-    t (x
-    - x0) with the root t in [0, 1] of W = 0 is allowed.
+    > 0, with ``work`` the velocities of the rows before. The sets of impulses are convex, so
+    x0 + t (x - x0) with the root t in [0, 1] of W = 0 is allowed. Those of meshes are not, which
+    :meth:`.Sweeps.without_gain` mends.
     """
     d = [a - b for a, b in zip(x, x0, strict=True)]
     gd = [dot(row, d) for row in matrix]

@@ -452,5 +452,7 @@ def _motors(
     lost = np.isnan(np.einsum("...ij,...i->...j", matrix, rates))
     low, high = np.where(low < -UNLIMITED, -np.inf, low), np.where(high > UNLIMITED, np.inf, high)
     if shares is not None:
-        low, high = (np.where(x == 0.0, 0.0, x * shares) for x in (low, high))
+        low, high = (
+            np.multiply(x, shares, out=np.zeros_like(x), where=x != 0.0) for x in (low, high)
+        )
     return matrix, np.where(lost, np.nan, low), np.where(lost, np.nan, high)
