@@ -170,6 +170,19 @@ def test_a_self_locking_screw() -> None:
         assert (motion.v[-1, 0] - rate) / h == pytest.approx(expected, abs=1e-8)
 
 
+@pytest.mark.filterwarnings("ignore:.*moves no mass")
+def test_validate_takes_massless_links_beside_lossy_gears() -> None:
+    """The bound of a gear is that of the robot without them: -0.08/0.3."""
+    tip = (
+        '<link name="tip"/><joint name="tip" type="continuous"><parent link="arm"/>'
+        '<child link="tip"/><axis xyz="1 0 0"/></joint>'
+    )
+    for more in ("", tip):
+        model = rm.load(gear_text('efficiency="0.8" backdrive="-0.5"', more=more))
+        (jam,) = [each for each in rm.validate(model).findings if each.check == "mesh-jam"]
+        assert "is below -0.267" in jam.message
+
+
 def test_a_screw_beyond_the_bound_stops_at_once() -> None:
     """Painlevé: no finite acceleration with the motor off; of two solutions the driving one."""
     model, ratio, h = screw(201.092), 2.0 * np.pi / 5e-3, 1e-4
@@ -476,7 +489,7 @@ def test_torques_that_arrive_and_that_motors_hold() -> None:
         rm.torque_polytope(locking, q[0], "joint", losses="back")
     with pytest.raises(ValueError, match="losses are 'forward' or 'back'"):
         rm.torque_limits(model, q, losses="both")  # type: ignore[arg-type]
-    assert "losses in the gears of joint are left out" in rm.approximate_tree(model).notes
+    assert "losses in the gears of 'joint' are left out" in rm.approximate_tree(model).notes
 
 
 def test_a_study_has_the_three_torques_of_a_four_bar() -> None:

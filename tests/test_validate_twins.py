@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -381,38 +382,42 @@ def test_rods_of_a_parallelogram_are_copies() -> None:
     assert {each.source.element for each in found} == {"link 'front'", "link 'back'"}
 
 
+def sprung(side: str, y: float, *, stiffness: float = 400.0, length: float | None = 0.1,
+           end: float = -0.15) -> str:  # fmt: skip
+    """An arm with a spring to the base."""
+    free = "" if length is None else f'length="{length}" '
+    return (
+        link(side) + joint(side[0], "base", side, f"0 {y} 0", axis="0 1 0")
+        + link(f"{side}_hand")
+        + joint(f"{side[0]}w", side, f"{side}_hand", "0 0 -0.4", axis="0 1 0")
+        + f'<spring name="{side}_spring" stiffness="{stiffness}" {free}damping="2">'
+        f'<predecessor link="base"><origin xyz="0 {y} 0.1"/></predecessor>'
+        f'<successor link="{side}"><origin xyz="0.05 0 {end}"/></successor></spring>'
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("change", "check", "told_of"),
     [
         ({}, None, ""),
         ({"stiffness": 900.0}, "asymmetry", "stiffness is 900"),
         ({"length": 0.2}, "asymmetry", "length is 0.2"),
+        ({"length": None}, "asymmetry", "length is 0.254951"),
         ({"end": -0.2}, "anchor", "an end of it is 0.05 m"),
     ],
 )
-def test_springs_between_points(change: dict[str, float], check: str | None, told_of: str) -> None:
+def test_springs_between_points(change: dict[str, Any], check: str | None, told_of: str) -> None:
     """Two mirrored arms with springs to the base, of which the right one's is another."""
-
-    def spring(side: str, y: float, *, stiffness: float = 400.0, length: float = 0.1,
-               end: float = -0.15) -> str:  # fmt: skip
-        return (
-            f'<spring name="{side}_spring" stiffness="{stiffness}" length="{length}" damping="2">'
-            f'<predecessor link="base"><origin xyz="0 {y} 0.1"/></predecessor>'
-            f'<successor link="{side}"><origin xyz="0.05 0 {end}"/></successor></spring>'
-        )
-
-    file = robot(*(
-        link(side) + joint(side[0], "base", side, f"0 {y} 0", axis="0 1 0")
-        + link(f"{side}_hand") + joint(f"{side[0]}w", side, f"{side}_hand", "0 0 -0.4",
-                                       axis="0 1 0")
-        + spring(side, y, **(change if side == "right" else {}))
-        for side, y in (("left", 0.2), ("right", -0.2))
-    ))  # fmt: skip
-    found = told(file)
+    found = told(robot(sprung("left", 0.2), sprung("right", -0.2, **change)))
     assert {(each.check, each.source.element) for each in found} == (
         {(check, "spring 'left_spring'"), (check, "spring 'right_spring'")} if check else set()
     )
     assert not check or any(told_of in each.message for each in found)
+
+
+def test_a_spring_without_a_length_has_that_at_zero() -> None:
+    at_zero = math.hypot(0.05, 0.25)
+    assert not told(robot(sprung("left", 0.2, length=None), sprung("right", -0.2, length=at_zero)))
 
 
 def test_last_bodies_may_be_drawn_at_another_angle() -> None:

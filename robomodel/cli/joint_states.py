@@ -56,7 +56,7 @@ def joint_states(
         robomodel joint-states four_bar joints.csv -o all.csv
     """
     model = robot.load()
-    with blaming(robot.file), warnings.catch_warnings():
+    with blaming(str(log)), warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # the counts say it
         done = complete_log(model, log, output, topic)
     lost = done.states - done.complete

@@ -19,7 +19,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import TypeAlias
 
 import numpy as np
@@ -80,9 +79,10 @@ def best(
         if not worse:
             return taken[1:]
         weights = weights * np.where([name in worse for name in fit.owners], HEAVIER, 1.0)
-        for gamma, each in islice(fits(fit, weights, taken[0]), 1):
-            tried.append((gamma, each, judge(each)))
-        taken = tried[-1]
+        if (found := next(fits(fit, weights, taken[0]), None)) is None:
+            break
+        taken = (*found, judge(found[1]))
+        tried.append(taken)
     good = [each for each in tried if _allowed(each[2], allowed)]
     values = parameters(tree.model).values
     for _, each, _ in (min(tried, key=_worst), taken) if not good else ():

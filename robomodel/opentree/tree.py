@@ -302,7 +302,7 @@ class OpenTree(Model):
         if self.kind == "fitted":
             notes.append("inertias are fitted to the robot's motion; they are not the links' own")
         if lossy := [each.name for each in basis.view.actuators if each.lossy]:
-            notes.append(f"losses in the gears of {', '.join(lossy)} are left out")
+            notes.append(f"losses in the gears of {few(lossy)} are left out")
         return (*notes, self.said)
 
     @property

@@ -43,7 +43,7 @@ LANES = (1, 2, 4, 6, 8, 12, 16)  # compiled numbers of contacts, and of other ro
 # have not solved to 1e-11, these solve 674, 687 and 690
 COMPILED = (8, 24, 96)  # sweeps, each time followed by Newton steps, all compiled
 COMPILED_NEWTON = 16  # Newton steps of the compiled program
-POLISH = 5  # Newton steps from interior points
+INTERIOR_NEWTON = 5  # Newton steps from interior points
 COMPILED_ROWS = 16  # rows up to which they are compiled
 QUICK = (8, 24)  # sweeps, each followed by Newton's method
 LONG = (400,)  # sweeps if all else failed: they take as long as an interior point
@@ -385,7 +385,7 @@ def _from_inside(problem: ArrayProblem, goal: float, slope: float) -> Iterator[A
         if mu < target:
             target = 0.01 * mu
             for regular in REGULAR:
-                yield _newton(problem, x, goal, regular, POLISH)
+                yield _newton(problem, x, goal, regular, INTERIOR_NEWTON)
 
 
 def _iterated(

@@ -462,9 +462,9 @@ def _losses(study: Actuation) -> Table:
     rows: list[list[Cell]] = []
     for each in study.losses:
         force = units_of(each.slides).force
-        values = (each.drives, each.holds, each.turns)
-        shown = ["locks itself" if np.all(np.isinf(x)) and np.isfinite(each.drives).all()
-                 else _spread(x, force, always=True) for x in values]  # fmt: skip
+        shown = [_spread(x, force, always=True) for x in (each.drives, each.holds, each.turns)]
+        if np.all(np.isinf(each.turns)):
+            shown[1:] = ["locks itself"] * 2
         rows.append([each.joint, ", ".join(each.motors), *shown])
     return Table(["joint", "motors", "they drive", "they hold", "turns them"], rows)
 

@@ -57,11 +57,9 @@ def lossy_joints(model: Model, envelopes: Sequence[JointEnvelope]) -> Iterator[L
         ratios = np.abs(each.ratios[order])
         ratios = np.where(ratios > NOTHING, ratios, 0.0)
         bearings, others = np.zeros(len(driving)), _frictions(model, each, driving, order)
-        ahead, back = np.ones(len(driving)), np.ones(len(driving))
+        ahead, back = (maps.shares(model, way)[driving] for way in ("forward", "back"))
         for i, n in enumerate(driving):
             actuator = model.actuators[n]
-            ahead[i] = actuator.efficiency
-            back[i] = 1.0 / actuator.backdrive if actuator.backdrive > 0.0 else np.inf
             if _has_rotor(model, n):
                 ((_, factor),) = actuator.rows
                 rotor = model.joints[model.joint_names.index(actuator.joint)]

@@ -179,7 +179,7 @@ class Actuation(HasDocument):
     polygons: tuple[Polygon, ...]
     workspaces: tuple[Workspace, ...]
     speed_torque: tuple[SpeedTorque, ...]
-    losses: tuple[LossyJoint, ...] = ()
+    losses: tuple[LossyJoint, ...]
 
     @property
     def reflected(self) -> dict[str, Array]:

@@ -56,8 +56,8 @@ class LinkageStudy:
     independent coordinates along both, at most :data:`DRAWN_UP_TO`.
     ``sketches``: drawings at neutral, on that other way, and at singularities; ``ghosts``: at the
     ends of the first sweep. ``limb``: joints of one freedom that carry the limb;
-    ``reaches``: how far these go, in words. ``modes``: where the joints are in the nearest of the
-    ways to close to which no path leads, in words: other assembly modes.
+    ``reaches``: how far these go, in words. ``mode``: where the joints are in the nearest way to
+    close to which no path leads, in words: another assembly mode.
     """
 
     cluster: str
@@ -83,7 +83,7 @@ class LinkageStudy:
     ghosts: tuple[Sketch, ...] = ()
     limb: tuple[str, ...] = ()
     reaches: tuple[str, ...] = ()
-    modes: tuple[str, ...] = ()
+    mode: str = ""
 
     def placed(self, event: Singularity, sweep: Curve) -> str:
         """Where the limb's joints are at a singularity of a sweep; nothing if it is one of them."""
@@ -195,7 +195,7 @@ def study(model: Model, cluster: Cluster, rotors: Turned) -> LinkageStudy:
         ghosts=tuple(sketch(model, cluster, reached[n].tolist(), "") for n in (0, -1)),
         limb=limb,
         reaches=tuple(joint_range(model, name).words for name in limb),
-        modes=tuple(_modes(model, motion, branches[1 : 1 + MODES])),
+        mode=next(_modes(model, motion, branches[1 : 1 + MODES]), ""),
     )
 
 

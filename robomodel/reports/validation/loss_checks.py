@@ -21,10 +21,13 @@ def check_losses(context: CheckContext) -> Iterator[Finding]:
     if not lossy:
         return
     q = model.neutral()
-    state, mass = Configuration(model, q.tolist()), np.asarray(crba(model, q))
+    state, mass = Configuration(model, q.tolist()), np.array(crba(model, q, backend="numpy"))
+    regular = np.isfinite(mass).all()
+    inverse = np.linalg.pinv(mass, hermitian=True) if regular else mass  # links may be massless
     for each in lossy:
         joint = each.terms[0][0]
-        source = context.couplings.get(f"{each.name}_rotor", context.joint_source(joint))
+        ties = [c.name for c in model.couplings if each.turns_rotor and each.joint in dict(c.terms)]
+        source = context.couplings.get("".join(ties[:1]), context.joint_source(joint))
         if each.backdrive <= 0.0:
             report = warning if model.floating_base is not None else note
             yield report(
@@ -34,9 +37,11 @@ def check_losses(context: CheckContext) -> Iterator[Finding]:
                 f"{each.backdrive:.3g}): no load turns its motor, and none on the limb moves it",
                 "if it is meant, nothing to do; a leg that lands needs springs behind such a drive",
             )
+        if not regular:
+            continue
         rows = MeshRows.of(model, state, each)
         rate, momentum = (np.array(x, dtype=float) for x in (rows.rate, rows.momentum))
-        load = 1.0 - float(momentum @ np.linalg.solve(mass, rate))  # the load's share of inertia
+        load = 1.0 - float(momentum @ inverse @ rate)  # the load's share of inertia
         if load <= 0.0:
             continue
         bound = 1.0 - 1.0 / load

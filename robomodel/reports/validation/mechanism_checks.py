@@ -243,13 +243,13 @@ def check_closing(context: CheckContext) -> Iterator[Finding]:
 
 def _other_modes(linkage: LinkageStudy) -> str:
     """The ways to close that the robot does not get to, in words."""
-    if not linkage.modes:
+    if not linkage.mode:
         return ", and the robot gets to the nearest others without being taken apart"
     found = (
         "is out of its reach" if linkage.mobility == 1 else "is out of its reach, as far as found"
     )
     return (
-        f". Another assembly mode, with {linkage.modes[0]}, {found}: reports and random "
+        f". Another assembly mode, with {linkage.mode}, {found}: reports and random "
         "configurations leave it out"
     )
 

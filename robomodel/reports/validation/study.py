@@ -357,7 +357,7 @@ def _summary(linkage: LinkageStudy) -> str:
         sentences.append(
             f"With the independent joints at neutral it can be put together in {linkage.branches} "
             "ways; the first drawing is the one that the model uses"
-            + (", and the robot does not get to all others." if linkage.modes else ".")
+            + (", and the robot does not get to all others." if linkage.mode else ".")
         )
     met = [each for sweep in linkage.sweeps for each in sweep.singularities]
     within = sum(each.reached for each in met)

@@ -16,7 +16,7 @@ from typing import TypeAlias
 import numpy as np
 
 from robomodel.arrays import Array
-from robomodel.description import ONE_DOF, Joint, Limits, Loop, Spring
+from robomodel.description import ONE_DOF, Joint, Limits, Loop, Pose, Spring
 from robomodel.description.poses import about, distance, link_poses, vec
 from robomodel.errors import Source
 from robomodel.reports.comparison.differences import (
@@ -34,6 +34,7 @@ from robomodel.reports.validation.bounds import BOUNDS
 from robomodel.reports.validation.context import CheckContext
 from robomodel.reports.validation.twins import ROOT, Part, Segment, Skeleton, Twins
 from robomodel.tolerances import SAME
+from robomodel.vocabulary.springs import rest_length
 
 Tell = Callable[[int], Finding]
 Tie: TypeAlias = Loop | Spring
@@ -764,7 +765,7 @@ def read_loops(context: CheckContext, twins: Twins, images: dict[int, int]) -> I
             doubts,
         )
         if isinstance(loop, Spring) and isinstance(other, Spring):
-            yield from _springs((loop, other))
+            yield from _springs((loop, other), poses)
             continue
         lengths = [each.length for each in (loop, other)]
         if lengths[0] and lengths[1] and twins.placed:
@@ -778,29 +779,29 @@ def _kind(tie: Tie) -> str:
     return "spring" if isinstance(tie, Spring) else tie.type
 
 
-def _springs(springs: tuple[Spring, Spring]) -> Iterator[Reading]:
-    """Stiffness, damping and length of springs."""
+def _springs(springs: tuple[Spring, Spring], poses: dict[str, Pose]) -> Iterator[Reading]:
+    """Stiffness, damping and length of springs; ``poses`` of links at zero."""
     names = f"spring {springs[0].name}", f"spring {springs[1].name}"
-    for quantity in ("stiffness", "damping", "length"):
-        one, other = (getattr(each, quantity) for each in springs)
-        if one is None or other is None:
-            amount = 0.0 if one is other else 1.0
-        else:
-            amount = abs(one - other) / (max(abs(one), abs(other)) or 1.0)
-        tell = partial(_tell_spring, springs, quantity)
+    numbers = {
+        "stiffness": [each.stiffness for each in springs],
+        "damping": [each.damping for each in springs],
+        "length": [rest_length(each, poses) for each in springs],
+    }
+    for quantity, (one, other) in numbers.items():
+        amount = abs(one - other) / (max(abs(one), abs(other)) or 1.0)
+        tell = partial(_tell_spring, springs, quantity, (one, other))
         yield Reading(quantity, names, amount, BOUNDS.different, tell)
 
 
-def _tell_spring(springs: tuple[Spring, Spring], quantity: str, side: int) -> Finding:
+def _tell_spring(
+    springs: tuple[Spring, Spring], quantity: str, values: tuple[float, float], side: int
+) -> Finding:
     wrong, right = springs[side], springs[1 - side]
-    own, other = (
-        "not given" if (value := getattr(each, quantity)) is None else f"{value:.6g}"
-        for each in (wrong, right)
-    )
     return warning(
         "asymmetry",
         wrong.source,
-        f"its {quantity} is {own}, that of '{right.name}', its counterpart, {other}",
+        f"its {quantity} is {values[side]:.6g}, that of '{right.name}', its counterpart, "
+        f"{values[1 - side]:.6g}",
         f"check the {quantity} of both",
     )
 

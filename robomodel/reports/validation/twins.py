@@ -358,7 +358,7 @@ def _superposed(skeleton: Skeleton, found: Sequence[Twins]) -> bool:
     one, other = (skeleton.segments[head] for head in found[0].pairs[0])
     same = [each.share for each in found if np.allclose(each.map, np.eye(3), atol=1e-6)]
     together = _norm(one.place - other.place) < BOUNDS.same_centre * skeleton.size
-    least = max((each.share for each in found), default=0.0) - BOUNDS.placed_weight
+    least = max(each.share for each in found) - BOUNDS.placed_weight
     return together and bool(same) and same[0] > least
 
 
