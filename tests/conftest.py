@@ -12,6 +12,7 @@ import os
 import shutil
 import sys
 import tempfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -65,11 +66,43 @@ def pytest_itemcollected(item: pytest.Item) -> None:
             item.add_marker("tables")
 
 
+MANY = 4
+"""Slow cases of one test that all run on CI; of a longer row over robots, kinds of mechanisms or
+seeds a third does, chosen by a checksum of their names, so that each robot is asked something."""
+
+
+def leave_rows_to_tables(items: list[pytest.Item]) -> None:
+    """Two thirds of a long row of slow cases of robots, kinds or seeds are of the tables."""
+    from mechanisms import KINDS as MECHANISMS  # after the settings above
+
+    from robomodel.robots import names
+
+    alike = {*names(), *MECHANISMS}
+    rows: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if (
+            hasattr(item, "callspec")
+            and item.path.name not in OF_ALL_ROBOTS
+            and item.get_closest_marker("slow")
+            and not item.get_closest_marker("tables")
+            and any(
+                type(value) is int or (isinstance(value, str) and value in alike)
+                for value in item.callspec.params.values()
+            )
+        ):
+            rows.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for row in rows.values():
+        row.sort(key=lambda item: zlib.crc32(item.nodeid.encode()))
+        for item in row[max(MANY, len(row) // 3) :]:
+            item.add_marker("tables")
+
+
 @pytest.hookimpl(tryfirst=True)  # before cases are left out
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """No marker names a case that there is not, unless the command line names cases itself."""
     if any("::" in place for place in config.args):
         return
+    leave_rows_to_tables(items)
     named: dict[tuple[str, str], set[str]] = {}
     for item in items:
         for kind in KINDS:

@@ -77,7 +77,7 @@ def test_shipped_robots_with_armature(name: str) -> None:
         agree(plain, model, model.random_configuration(rng), rng)
 
 
-@pytest.mark.slow
+@pytest.mark.tables
 @settings(max_examples=15, deadline=None)
 @given(mechanisms(floating_base=False))
 def test_random_mechanisms_agree_with_the_oracle(mechanism: Mechanism) -> None:

@@ -289,7 +289,7 @@ def any_model(request: pytest.FixtureRequest) -> rm.Model:
     return rm.robots.load(request.param)
 
 
-@pytest.mark.slow_cases("tello-inf", "tello--inf")
+@pytest.mark.slow_cases("tello-inf", "tello--inf", "tello-nan")
 @pytest.mark.parametrize("bad", BAD)
 def test_one_bad_row_is_its_own_matter(any_model: rm.Model, bad: float) -> None:
     """Whatever is not finite comes out not finite, and nothing else does, without a word."""

@@ -313,7 +313,7 @@ TEXTS = {
 }
 
 
-@pytest.mark.slow_cases("two free bodies", "planar", "screw", "rocker driven")
+@pytest.mark.slow_cases("two free bodies", "planar", "screw", "rocker driven", "floating")
 @pytest.mark.parametrize("name", few(TEXTS, *(key for key in TEXTS if not key.startswith("rod"))))
 def test_joints_and_constraints(name: str) -> None:
     model = rm.load(TEXTS[name])
@@ -345,7 +345,7 @@ def test_nothing_moves() -> None:
         assert program_of(algorithm, model) == Program(0, (), ())
 
 
-@pytest.mark.slow_cases("rod to a free body")
+@pytest.mark.slow_cases("rod to a free body", "rod over a ball")
 @pytest.mark.parametrize("name", ["floating", "rod over a ball", "rod to a free body", "planar"])
 def test_directions_are_tangents(name: str) -> None:
     """They say how q moves along integrate, and agree with themselves on what depends on q."""

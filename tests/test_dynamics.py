@@ -127,7 +127,7 @@ def test_random_mechanisms(mechanism: Mechanism) -> None:
     assume(check(mechanism, np.random.default_rng(1)))
 
 
-@pytest.mark.slow
+@pytest.mark.tables
 @settings(max_examples=25, deadline=None)
 @given(mechanisms())
 def test_many_random_mechanisms(mechanism: Mechanism) -> None:

@@ -111,6 +111,7 @@ def test_clusters_that_hang_on_several_bodies() -> None:
     assert seen >= 3
 
 
+@pytest.mark.slow_cases("mini_cheetah")
 @pytest.mark.parametrize(
     "name",
     few(["mini_cheetah", "planar_leg_linkage", "tello"], "mini_cheetah", "planar_leg_linkage"),

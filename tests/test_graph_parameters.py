@@ -36,7 +36,7 @@ def some(model: rm.Model, every: int = 3) -> tuple[str, ...]:
     )
 
 
-@pytest.mark.slow_cases("crank_rocker-False")
+@pytest.mark.slow_cases("crank_rocker-False", "crank_rocker-True")
 @pytest.mark.parametrize("passive", [False, True])
 @pytest.mark.parametrize(
     "name",

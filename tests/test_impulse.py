@@ -58,6 +58,7 @@ def kinetic(model: rm.Model, q: Array, v: Array) -> float:
 # ---- Newton's law, momentum, energy --------------------------------------------------------------
 
 
+@pytest.mark.slow_cases("points0")
 @pytest.mark.parametrize(
     "points", few([FEET[:1], FEET[:2], FEET, [FEET[0], (FEET[1], (0.1, 0, 0.2))]], FEET[:1])
 )

@@ -101,7 +101,10 @@ def configurations(model: rm.Model) -> Array:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("kind", "base"), few(product(TEXTS, (False, True)), ("spherical", False)))
+@pytest.mark.parametrize(
+    ("kind", "base"),
+    few(product(TEXTS, (False, True)), ("spherical", False), tables=product(TEXTS, (False,))),
+)
 def test_every_joint(kind: str, base: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     text = TEXTS[kind].replace('<link name="base"/>', link("base", FULL) if base else link("base"))
     text = text.replace("</robot>", f"{STRAP}</robot>")

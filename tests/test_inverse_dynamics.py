@@ -447,6 +447,7 @@ def test_contradictions_are_named_and_batches_go_on() -> None:
             np.testing.assert_allclose(whole[i], part, rtol=0, atol=1e-9)
 
 
+@pytest.mark.slow_cases("<lambda>-ValueError-v is not finite")
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [

@@ -155,6 +155,7 @@ def test_what_slips_is_told() -> None:
     assert drift(walked, found.q) <= 0.01
 
 
+@pytest.mark.slow
 def test_without_noise_it_is_exact_to_the_step() -> None:
     """Only the trapezoidal rule and the differences of what the test itself calls velocities."""
     walked = walk("mini_cheetah")

@@ -195,6 +195,7 @@ def test_a_screw_beyond_the_bound_stops_at_once() -> None:
     assert findings["mesh-jam"].severity == "warning"
 
 
+@pytest.mark.slow_cases("0.1--0.105263157895", "0.6--0.5")
 @pytest.mark.parametrize(("backdrive", "after"), [(0.6, -0.5), (0.1, -0.105263157895), (-0.5, 0.0)])
 def test_a_leg_that_lands(backdrive: float, after: float) -> None:
     """The body's velocity after the foot of a lossy leg is stopped by the ground, motor off."""
@@ -225,6 +226,7 @@ def mid(f, h: float, duration: float) -> np.ndarray:
     return np.array([f((k + 0.5) * h) for k in range(round(duration / h))])
 
 
+@pytest.mark.slow
 def test_a_sinusoid_that_turns_round_nine_times() -> None:
     """Second order through reversals, a stick phase and turns of the transmitted force."""
     model = rm.load(gear_text('efficiency="0.5" backdrive="0.5"', 'inertia="1e-3"'))

@@ -298,7 +298,7 @@ TIED = {  # the text, the type of its loop, and how many freedoms the constraint
 }
 
 
-@pytest.mark.slow_cases("weld with anchor", "connect sites")
+@pytest.mark.slow_cases("weld with anchor", "connect sites", "hinge")
 @pytest.mark.parametrize(
     "name",
     few(
@@ -332,7 +332,7 @@ def test_equality_constraints(name):
             assert np.max(np.abs(jacobian @ motions.T)) < 1e-6
 
 
-@pytest.mark.slow_cases("connect")
+@pytest.mark.slow_cases("connect", "weld sites")
 @pytest.mark.parametrize(
     "name", ["connect", "connect sites", "weld sites", "joints", "two tendons"]
 )

@@ -222,6 +222,7 @@ def test_cassie(file):
 LOOPS = {"universal": ["universal"], "prismatic": ["fixed"], "planar": ["fixed"]}
 
 
+@pytest.mark.slow_cases("planar")
 @pytest.mark.parametrize("kind", few(LOOPS, "planar"))
 @pytest.mark.filterwarnings("ignore::robomodel.DescriptionWarning")
 def test_loops_that_mujoco_has_no_constraint_for(kind):
@@ -361,7 +362,7 @@ def test_random_mechanisms(kind):
     check_mechanism(random_mechanism(np.random.default_rng(0), [kind]), 0)
 
 
-@pytest.mark.slow
+@pytest.mark.tables
 @pytest.mark.filterwarnings("ignore::robomodel.DescriptionWarning")
 @settings(deadline=None, max_examples=15)
 @given(mechanisms())

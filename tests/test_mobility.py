@@ -63,8 +63,15 @@ def test_samples_near_change_points_do_not_say_that_a_linkage_is_rounded(recwarn
 
 
 @pytest.mark.slow_cases(
-    "welded parallelogram-1e-06", "welded parallelogram-1e-08", "spherical four-bar-1e-06",
-)  # fmt: skip
+    "welded parallelogram-1e-06",
+    "welded parallelogram-1e-08",
+    "spherical four-bar-1e-06",
+    "spherical four-bar-1e-08",
+    "welded parallelogram-0.0",
+    "shaft in bearings-1e-08",
+    "spherical four-bar-0.0",
+    "shaft in bearings-1e-06",
+)
 @pytest.mark.parametrize("noise", [0.0, 1e-8, 1e-6])
 @pytest.mark.parametrize(
     "name",
@@ -120,6 +127,7 @@ def test_geared_rotors_take_no_freedom(
     assert np.max(np.abs(model.residual(q))) < 1e-12
 
 
+@pytest.mark.slow
 def test_a_shaft_in_two_bearings_moves_as_in_one() -> None:
     """A loop all of whose conditions repeat what its hinges say changes nothing."""
     text, _ = instance("shaft in bearings", 3, 0.0)

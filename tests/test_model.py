@@ -303,7 +303,9 @@ def test_a_joint_that_moves_no_mass_is_warned_of() -> None:
 # ---- loop types ----------------------------------------------------------------------------------
 
 
-@pytest.mark.slow_cases("planar-3", "spherical-3", "prismatic-5", "universal-4", "continuous-5")
+@pytest.mark.slow_cases(
+    "planar-3", "spherical-3", "prismatic-5", "universal-4", "continuous-5", "revolute-5"
+)
 @pytest.mark.parametrize(
     ("kind", "rows"),
     [

@@ -33,6 +33,7 @@ def test_forty_four_bars() -> None:
     assert result.error <= 1e-4
 
 
+@pytest.mark.slow
 def test_two_four_bars_as_others_have_them() -> None:
     """B0 after 10 s, against Exudyn's published results, extrapolated to steps of no length.
 

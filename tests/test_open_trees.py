@@ -302,7 +302,7 @@ def test_differentials_keep_the_links_that_carry_the_rest() -> None:
     assert rm.armature(model)[-1] == 5.1512e-05  # a rotor, not geared to its own joint
 
 
-@pytest.mark.slow
+@pytest.mark.tables
 @settings(max_examples=20, deadline=None)
 @given(mechanisms())
 def test_open_trees_of_random_mechanisms(mechanism: Mechanism) -> None:

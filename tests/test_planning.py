@@ -69,6 +69,7 @@ def test_dependent_joints_keep_their_limits() -> None:
     assert np.isclose(kept.cost, 0.5 * np.trapezoid(power, kept.times))
 
 
+@pytest.mark.slow
 def test_less_torque_there_is_not() -> None:
     """Torques moved along any other motion between the same ends cost more."""
     found = swing()

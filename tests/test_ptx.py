@@ -133,9 +133,9 @@ def motions(model: rm.Model, count: int, times: int, dtype: str) -> list[np.ndar
     [
         ("four_bar", "rk4", "float64"),
         ("puma560", "semi_implicit_euler", "float32"),
-        pytest.param("mini_cheetah", "rk4", "float64", marks=pytest.mark.slow),
+        pytest.param("mini_cheetah", "rk4", "float64", marks=pytest.mark.tables),
         pytest.param("mini_cheetah", "semi_implicit_euler", "float64", marks=pytest.mark.slow),
-        pytest.param("tello", "rk4", "float64", marks=pytest.mark.slow),
+        pytest.param("tello", "rk4", "float64", marks=pytest.mark.tables),
     ],
 )
 def test_rollouts_are_those_of_the_processor(robot: str, method: str, dtype: str) -> None:
@@ -258,9 +258,11 @@ def assembled(kernel: CudaKernel | CudaRollout, folder: Path) -> tuple[int, int]
                 ("mini_cheetah", "rnea_derivatives", "float32", 0),
                 ("mini_cheetah", "rnea_derivatives", "float64", 160),
                 ("mit_humanoid", "rnea_derivatives", "float32", 0),
-                ("mini_cheetah", "aba_derivatives", "float32", 2500),
-                ("mini_cheetah", "aba_derivatives", "float64", 30000),
             ]
+        ],
+        *[
+            pytest.param("mini_cheetah", "aba_derivatives", *case, marks=pytest.mark.tables)
+            for case in [("float32", 2500), ("float64", 30000)]
         ],
     ],
 )

@@ -100,7 +100,7 @@ def test_coriolis_with_balls_in_a_loop_on_a_floating_base() -> None:
     check_coriolis(model, q, v, differences=1e-8)
 
 
-@pytest.mark.slow
+@pytest.mark.tables
 @given(mechanism=mechanisms(KINDS, max_joints=12))
 @settings(max_examples=15)
 def test_coriolis_of_many_mechanisms(mechanism: Mechanism) -> None:

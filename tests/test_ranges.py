@@ -341,7 +341,7 @@ def consumers(kind: str) -> rm.Model:
     "kind",
     few(["belt over a hip", "its sister that cannot close", "slider-crank", "crank_rocker",
          "six_bar", "parallel_ankle", "tello"],
-        "belt over a hip"),
+        "belt over a hip", tables=["tello"]),
 )  # fmt: skip
 def test_everyone_says_the_same_of_a_range(kind: str) -> None:
     """actuation, open trees, sliders, and validate with the other independent joints held."""

@@ -296,6 +296,7 @@ def test_draws_are_uniform_by_volume() -> None:
 # ---- inverse kinematics --------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_inverse_kinematics_stays_on_the_assembly_mode_of_its_guess() -> None:
     """Points of a crank-rocker's circuits, from either: reached, or the nearest, which is told."""
     model = rm.load(four_bar(marks=(True, False, False)))

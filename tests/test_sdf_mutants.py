@@ -118,7 +118,7 @@ def test_mutants_are_read_or_refused():
     assert 40 < check_mutants(0, 150) < 110
 
 
-@pytest.mark.slow
+@pytest.mark.tables
 @pytest.mark.filterwarnings("ignore::robomodel.DescriptionWarning")
 def test_more_mutants_are_read_or_refused():
     assert check_mutants(1, 1000)

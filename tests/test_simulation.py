@@ -101,6 +101,7 @@ def test_single_steps_past_a_change_point(method: str) -> None:
             np.testing.assert_array_equal(each.v[1], expected_v[k + 1])
 
 
+@pytest.mark.slow
 def test_resets() -> None:
     model, options = standing()
     sim = rm.Simulation(model, 4, **options)
@@ -168,7 +169,7 @@ def test_robots_that_fail_are_told_once_and_can_be_reset() -> None:
     np.testing.assert_allclose(sim.time, [3e-3, 1e-3, 3e-3])
 
 
-@pytest.mark.slow_cases("motors-semi_implicit_euler")
+@pytest.mark.slow_cases("motors-semi_implicit_euler", "joints-semi_implicit_euler")
 @pytest.mark.parametrize(
     "method", few(["rk4", "semi_implicit_euler", "time_stepping"], "semi_implicit_euler")
 )

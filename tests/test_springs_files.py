@@ -101,6 +101,7 @@ def test_dynamics_that_drive_the_motion_are_refused(word: str) -> None:
     assert error.value.element == "joint 'j'"
 
 
+@pytest.mark.slow_cases("urdf-floating ball", "urdf-linkage", "mjcf-linkage", "urdf-gears")
 @pytest.mark.parametrize("name", list(ROBOTS))
 @pytest.mark.parametrize("form", WRITERS)
 def test_round_trip(name: str, form: str, tmp_path) -> None:

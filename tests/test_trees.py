@@ -242,7 +242,7 @@ def test_mechanisms_full_of_zeros(kind: str) -> None:
     assert sweep([kind], [1], 1)
 
 
-@pytest.mark.slow
+@pytest.mark.tables
 def test_kernels_of_mechanisms_full_of_zeros() -> None:
     """Compiled."""
     rng = np.random.default_rng(3)

@@ -163,7 +163,7 @@ def test_what_else_stays_open() -> None:
 # ---- tolerance -----------------------------------------------------------------------------------
 
 
-@pytest.mark.slow_cases("at load")
+@pytest.mark.slow_cases("at load", "in the file")
 @pytest.mark.parametrize("said", ["at load", "in the file"])
 def test_a_rounded_file_within_its_tolerance_is_the_exact_robot(said: str) -> None:
     exact = rm.load(four_bar())

@@ -74,7 +74,7 @@ MISSED = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.tables
 def test_rates_in_one_file() -> None:
     """Each kind in each shipped robot: named are all but those of docs/validate.md."""
     missed, named_alone, seeds = set(), set(), 0

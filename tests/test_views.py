@@ -278,6 +278,7 @@ def test_the_robot_fits_into_narrow_windows(aspect: float) -> None:
 # ---- the page ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow_cases("tello")
 @pytest.mark.parametrize("name", ["four_bar", "tello", "mini_cheetah", "puma560"])
 def test_links_stand_where_frames_do(name: str) -> None:
     model = rm.robots.load(name)

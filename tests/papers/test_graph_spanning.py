@@ -97,7 +97,7 @@ def test_errors_and_jacobians(name: str) -> None:
                 assert slope[..., j] == pytest.approx(wanted, abs=1e-7 * size)
 
 
-@pytest.mark.slow_cases("floating")
+@pytest.mark.slow_cases("floating", "balls")
 @pytest.mark.filterwarnings("ignore::robomodel.DescriptionWarning")
 @pytest.mark.parametrize("name", ["coupling", "balls", "floating"])
 def test_derivatives_of_differences(name: str) -> None:

@@ -96,7 +96,7 @@ def test_the_documentation_has_a_mark_for_every_table() -> None:
     assert paper_docs.fill(text, orders_docs.tables(results)) == text
 
 
-@pytest.mark.slow
+@pytest.mark.tables
 def test_a_smoke_run_fills_every_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "results.json"
     orders.main(["--quick", "--json", str(file)])

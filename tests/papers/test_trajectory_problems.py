@@ -178,8 +178,8 @@ def test_solutions_from_the_exact_motion_converge(count: int) -> None:
     ("chosen", "window", "count", "first"),
     [
         (THETA, 2, 31, 475),
-        pytest.param((), 2, 5001, 0, marks=pytest.mark.slow),
-        pytest.param((), 10, 1001, 0, marks=pytest.mark.slow),
+        pytest.param((), 2, 5001, 0, marks=pytest.mark.tables),
+        pytest.param((), 10, 1001, 0, marks=pytest.mark.tables),
         pytest.param(THETA, 5, 1001, 0, marks=pytest.mark.slow),
     ],
 )
@@ -429,7 +429,7 @@ def test_errors_are_as_large_as_their_covariances_say(crank: rm.Model) -> None:
     check_consistency(*consistency(crank, 6, 12, seed=10), 12)
 
 
-@pytest.mark.slow
+@pytest.mark.tables
 def test_errors_are_as_large_as_their_covariances_say_many_runs(crank: rm.Model) -> None:
     check_consistency(*consistency(crank, 75, 40, seed=11), 40)
 
