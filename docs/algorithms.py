@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import inspect
 import re
+from importlib import import_module
 from typing import Any
 
 import griffe
-
-import robomodel
 
 
 class DeclaredAlgorithms(griffe.Extension):
@@ -19,7 +18,7 @@ class DeclaredAlgorithms(griffe.Extension):
         decorators = r"algorithm\(|documented$|_writer$"
         if not any(re.match(decorators, str(each.value)) for each in func.decorators):
             return
-        declared = getattr(robomodel, func.name)
+        declared = getattr(import_module(func.module.path), func.name)
         func.docstring = griffe.Docstring(inspect.getdoc(declared) or "", parent=func)
         func.parameters = griffe.Parameters(*(
             griffe.Parameter(

@@ -182,7 +182,7 @@ def test_armature_is_no_momentum() -> None:
     rng = np.random.default_rng(6)
     q, v = model.random_configuration(rng), rng.standard_normal(model.nv)
     np.testing.assert_array_equal(
-        rm.centroidal_momentum(model, q, v), rm.centroidal_momentum(plain, q, v)
+        rm.dynamics.centroidal_momentum(model, q, v), rm.dynamics.centroidal_momentum(plain, q, v)
     )
 
 

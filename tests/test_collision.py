@@ -611,7 +611,7 @@ def test_a_heap_falls_together() -> None:
     q = placed(model, a=(0, 0, 0.2), b=(0.05, 0.03, 0.4, 0, math.pi / 2, 0))
     motion = fall(model, q, 400, ground=rm.Ground(friction=0.5))
     assert {"a", "b", ("a", "b")} <= {event.link for event in motion.events}
-    momentum = rm.centroidal_momentum(model, motion.q, motion.v)[:, 3:]
+    momentum = rm.dynamics.centroidal_momentum(model, motion.q, motion.v)[:, 3:]
     points = len(motion.contact_points)
     pushes = motion.contact_forces[:, :points].sum(axis=1) - [0, 0, 6 * 9.81]
     np.testing.assert_allclose(np.diff(momentum, axis=0), 1e-3 * pushes, rtol=0, atol=1e-12)

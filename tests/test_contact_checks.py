@@ -154,7 +154,7 @@ def test_tello_stands() -> None:
     late = motion.contact_forces[-20:]
     weight = np.array([0, 0, model.mass * G])
     np.testing.assert_allclose(late.sum(axis=1).mean(axis=0), weight, atol=0.1 * weight[2])
-    momentum = rm.centroidal_momentum(model, motion.q, motion.v)[:, 3:]
+    momentum = rm.dynamics.centroidal_momentum(model, motion.q, motion.v)[:, 3:]
     gained = 1e-3 * (motion.contact_forces.sum(axis=1) - weight)
     np.testing.assert_allclose(np.diff(momentum, axis=0)[200:], gained[200:], atol=1e-5)
     assert np.all(motion.contact_forces[..., 2] >= -1e-9)

@@ -69,7 +69,9 @@ def test_feet_stop_and_momentum_balances(points: list) -> None:
     assert impulses.shape == (len(points), 3)
     assert np.max(np.abs(velocities(model, q, after, points))) < 1e-12
 
-    change = rm.centroidal_momentum(model, q, after) - rm.centroidal_momentum(model, q, v)
+    change = rm.dynamics.centroidal_momentum(model, q, after) - rm.dynamics.centroidal_momentum(
+        model, q, v
+    )
     places = np.array([rm.frame_pose(model, q, at)[:3, 3] for at in points])
     arms = places - rm.center_of_mass(model, q)
     assert np.max(np.abs(change[3:] - impulses.sum(axis=0))) < 1e-11

@@ -72,7 +72,7 @@ def results(model: rm.Model, q: Array) -> dict[str, Any]:
         "pose": rm.frame_pose(model, q, (last, (0.1, -0.2, 0.3)), **on),
         "acceleration": rm.frame_acceleration(model, q, v, a, last, **on),
         "energy": rm.energy(model, q, v, **on),
-        "momentum": rm.centroidal_momentum(model, q, v, **on),
+        "momentum": rm.dynamics.centroidal_momentum(model, q, v, **on),
         "parameters": rm.parameters(model).values,
         "regressor": rm.regressor(model, q, v, a, **on),
         "momentum_regressor": rm.identification.momentum_regressor(model, q, v, **on),

@@ -163,7 +163,7 @@ def test_costs_are_those_of_an_independent_programme() -> None:
     bias = rm.dynamics.center_of_mass_acceleration(model, q, v, still)
     add(np.array([1.0, 2, 3]), jacobian, center - rm.center_of_mass(model, q), 100.0, bias)
     jacobian = rm.jacobian(model, q, "FR_foot_contact", reference=ALIGNED)[3:]
-    bias = rm.frame_bias(model, q, v, "FR_foot_contact", reference=ALIGNED)[3:]
+    bias = rm.dynamics.frame_bias(model, q, v, "FR_foot_contact", reference=ALIGNED)[3:]
     error = point - rm.frame_pose(model, q, "FR_foot_contact")[:3, 3]
     add(np.full(3, 0.5), jacobian, error, 400.0, bias)
     posture = model.difference(q, model.neutral())[6:]
@@ -177,7 +177,7 @@ def test_costs_are_those_of_an_independent_programme() -> None:
     linear = np.zeros(n + nu + k)
     linear[:n] = full.T @ np.concatenate(wanted)
     stand = [rm.jacobian(model, q, foot, reference=ALIGNED)[3:] for foot in FEET[1:]]
-    drift = [rm.frame_bias(model, q, v, foot, reference=ALIGNED)[3:] for foot in FEET[1:]]
+    drift = [rm.dynamics.frame_bias(model, q, v, foot, reference=ALIGNED)[3:] for foot in FEET[1:]]
     contact = np.concatenate(stand)
     motion = np.c_[rm.crba(model, q), -rm.actuator_map(model, q), -contact.T]
     held = np.c_[contact, np.zeros((k, nu + k))]

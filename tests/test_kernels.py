@@ -39,7 +39,7 @@ def test_every_function_compiled_equals_numpy(name: str) -> None:
         (rm.frame_pose, (q, link_name), {}),
         (rm.frame_velocity, (q, v, frame), {}),
         (rm.center_of_mass, (q,), {}),
-        (rm.centroidal_momentum, (q, v), {}),
+        (rm.dynamics.centroidal_momentum, (q, v), {}),
     ]
     for function, arguments, options in calls:
         expected = function(model, *arguments, **options, backend="numpy")

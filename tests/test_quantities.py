@@ -232,7 +232,7 @@ def test_frames_accelerate_as_differences_say() -> None:
     (q,), (v,), (a,) = states(model, 1)
     point, h = ("rod", (0.1, 0.2, 0.3)), 1e-3
     reference = "local_world_aligned"
-    bias = rm.frame_bias(model, q, v, point, reference=reference)
+    bias = rm.dynamics.frame_bias(model, q, v, point, reference=reference)
     j = rm.jacobian(model, q, point, reference=reference)
     whole = rm.frame_acceleration(model, q, v, a, point, reference=reference)
     close(j @ a + bias, whole, 1e-12)

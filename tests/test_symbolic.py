@@ -30,7 +30,7 @@ def test_casadi_functions_equal_numpy(name: str) -> None:
     same(run("crba", q), rm.crba(model, q))
     same(run("bias_force", q, v).ravel(), rm.bias_force(model, q, v))
     same(run("center_of_mass", q).ravel(), rm.center_of_mass(model, q))
-    same(run("centroidal_momentum", q, v).ravel(), rm.centroidal_momentum(model, q, v))
+    same(run("centroidal_momentum", q, v).ravel(), rm.dynamics.centroidal_momentum(model, q, v))
     kinetic, potential = rm.to_casadi(model, "energy")(q, v)
     same(np.array([float(kinetic), float(potential)]), np.array(rm.energy(model, q, v)))
 

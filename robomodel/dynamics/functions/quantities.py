@@ -162,7 +162,7 @@ def frame_bias(
     Examples:
         >>> model = rm.robots.load("four_bar")
         >>> q = model.configuration({"joint1": 0.8})
-        >>> rm.frame_bias(model, q, [1.0], "link2").shape
+        >>> rm.dynamics.frame_bias(model, q, [1.0], "link2").shape
         (6,)
     """
 
@@ -374,6 +374,6 @@ def centroidal_momentum(
         >>> model = rm.robots.load("four_bar")
         >>> q = model.configuration({"joint1": 0.8})
         >>> A = rm.centroidal_map(model, q)
-        >>> bool(np.allclose(rm.centroidal_momentum(model, q, [1.0]), A @ [1.0]))
+        >>> bool(np.allclose(rm.dynamics.centroidal_momentum(model, q, [1.0]), A @ [1.0]))
         True
     """
