@@ -168,8 +168,6 @@ def test_what_was_found_stays_in_the_file(tmp_path: Path) -> None:
     mean = law.damping - found["damping difference"]
     expected = mean * w + found["damping difference"] * np.abs(w) + found["bias"]
     assert total == pytest.approx(expected + (law.friction + peak) * np.sign(w))
-    with pytest.warns(RuntimeWarning, match=r"law says beside them .* is left out: 'hip'"):
-        rm.simulate(again, [0.1, 0.1], duration=0.01, step=1e-3)
     with pytest.raises(rm.DescriptionError, match=r"cannot say: .*static_friction.* of the joint"):
         rm.write_mjcf(again, tmp_path / "fit.xml")
     heavier = rm.with_parameters(again, {"hip.friction": law.friction + 1.0})

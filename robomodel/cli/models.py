@@ -163,7 +163,10 @@ def _sections(model: Model, notes: list[str]) -> Iterator[Section]:
         "Springs, damping and friction": [
             _passive_line(each)
             for each in sprung
-            if each.damping or each.friction or each.stiffness
+            if each.damping
+            or each.friction
+            or each.stiffness
+            or (isinstance(each, Joint) and each.law)
         ],
         "Fixed to the world, not counted in the mass": [
             f"{link.name}: {f'{_mass(link):.6g} kg' if _mass(link) else 'no mass'}"
@@ -251,9 +254,19 @@ def _loop_line(loop: Loop) -> str:
 def _passive_line(each: Joint | Spring) -> str:
     spring = f", stiffness {each.stiffness:.6g} about {each.reference:.6g}"
     spring += f" with a play of {each.deadband:.6g}" if each.deadband else ""
+    law = ""
+    if isinstance(each, Joint):
+        more = {
+            "more damping in reverse": each.law.damping,
+            "more friction in reverse": each.law.friction,
+            "more friction at rest": each.law.excess,
+            "Stribeck velocity": each.law.velocity,
+            "bias": each.law.bias,
+        }
+        law = "".join(f", {what} {value:.6g}" for what, value in more.items() if value)
     return (
         f"{each.name}: damping {each.damping:.6g}, friction {each.friction:.6g}"
-        f"{spring if each.stiffness else ''}"
+        f"{law}{spring if each.stiffness else ''}"
     )
 
 

@@ -144,9 +144,12 @@ def _at(model: Model, state: StateInput, *, passive: bool) -> dict[str, Any]:
 def _left_out(model: Model, *, passive: bool) -> Iterator[str]:
     """Notes on passive forces of the file that are not in tau."""
     sprung: list[Joint | Spring] = [*model.joints, *model.springs]
-    if not passive and any(each.damping or each.stiffness for each in sprung):
+    if not passive and any(
+        each.damping or each.stiffness or (isinstance(each, Joint) and each.law.steady)
+        for each in sprung
+    ):
         yield "springs and damping of the file are left out; --passive counts them"
-    if any(each.friction for each in sprung):
+    if any(each.friction or (isinstance(each, Joint) and each.law.dry) for each in sprung):
         yield "dry friction of the file is left out"
 
 

@@ -34,7 +34,7 @@ from robomodel.model.arguments import as_array, as_numbers, common_batch
 from robomodel.model.configurations.following import read
 from robomodel.model.configurations.states import check_finite
 from robomodel.model.model import Model
-from robomodel.model.parameters import closed_anew, parameterized, parameters, with_parameters
+from robomodel.model.parameters import closed_anew, parameterized, parameters
 from robomodel.scalars import stack, unstack
 from robomodel.tolerances import DIFFERENCE, OPEN, SINGULAR, TINY
 
@@ -191,16 +191,17 @@ class Sensors:
         batch = self.batch
         q, v = np.broadcast_to(q, (*batch, model.nq)), np.broadcast_to(v, (*batch, model.nv))
         known: Array = np.zeros((*batch, model.nv))
-        for name in self._filed:
-            joint, rates = model.joints[_joint(model, name)[0]], model.joint_velocities(q, v)
-            rows = model.constraint_jacobian(q)[..., _joint(model, name)[2][0], :]
-            known = known - joint.law.force(rates[name])[..., None] * rows
-        if model.springs or any(joint.stiffness for joint in model.joints):
-            losses = [name for name in parameters(model).names if name.endswith(".damping")]
-            sprung = with_parameters(model, dict.fromkeys(losses, 0.0))
-            known = known + passive_force(sprung, q, v, backend=backend)
+        still = np.zeros(model.nv)
+        sprung = bool(model.springs) or any(joint.stiffness for joint in model.joints)
+        if sprung:  # with the biases of joints, which are taken out again
+            known = known + passive_force(model, q, still, backend=backend)
+        for joint in (joint for joint in model.joints if joint.law):
+            force = np.array(-joint.law.bias if sprung else 0.0)
+            if joint.name in self._filed:
+                force = force + joint.law.force(model.joint_velocities(q, v)[joint.name])
+            rows = model.constraint_jacobian(q)[..., _joint(model, joint.name)[2][0], :]
+            known = known - force[..., None] * rows
         if self.wrenches:
-            still = np.zeros(model.nv)
             known = known + rnea(model, q, still, still, backend=backend)
             known = known - rnea(model, q, still, still, f_ext=self.wrenches, backend=backend)
         if a is not None:

@@ -17,7 +17,7 @@ from robomodel.mechanism.constraints import Constraint, Link
 from robomodel.mechanism.joints import JointModel, Planar
 from robomodel.mobility import SpanningColumn, column_units
 from robomodel.model.options import LABELS
-from robomodel.scalars import value_of
+from robomodel.scalars import is_zero, value_of
 from robomodel.spatial import RigidInertia, Transform
 
 if TYPE_CHECKING:
@@ -75,7 +75,17 @@ class FrictionLaw:
     bias: float = 0.0
 
     def __bool__(self) -> bool:
-        return self != FrictionLaw()
+        return self.dry or self.steady
+
+    @property
+    def dry(self) -> bool:
+        """True if it changes dry friction."""
+        return not (is_zero(self.friction) and is_zero(self.excess))
+
+    @property
+    def steady(self) -> bool:
+        """True if it changes damping or has a bias: forces that change steadily with velocity."""
+        return not (is_zero(self.damping) and is_zero(self.bias))
 
     def force(self, rate: Array) -> Array:
         """The resisting forces (...) at velocities w (...), zero excess at rest."""
@@ -84,6 +94,9 @@ class FrictionLaw:
         if self.excess and self.velocity:
             result = result + self.excess * np.sign(rate) * np.exp(-((rate / self.velocity) ** 2))
         return np.asarray(result)
+
+
+NO_LAW = FrictionLaw()
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +131,7 @@ class Joint:
     stiffness: float = 0.0
     reference: float = 0.0
     deadband: float = 0.0
-    law: FrictionLaw = FrictionLaw()
+    law: FrictionLaw = NO_LAW
     delay: float = 0.0
 
     @property

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 from robomodel.dynamics.actuators.maps import required
 from robomodel.dynamics.actuators.meshes import MeshRows
 from robomodel.dynamics.baselines import projected, spanning_tree
+from robomodel.dynamics.contact.dry_friction import DryFriction
 from robomodel.dynamics.contact.gauss_seidel import Sweeps
 from robomodel.dynamics.contact.problem import RowKinds
 from robomodel.dynamics.contact.reversal import Reversal
@@ -32,7 +33,7 @@ from robomodel.motion.contact_rows import (
     on_planes,
     stop_rows,
 )
-from robomodel.motion.implicit import Way, press, press_springs
+from robomodel.motion.implicit import Way, press, press_springs, push
 from robomodel.motion.layout import StateLayout
 from robomodel.motion.limits import Acting, rotors_of_meshes
 from robomodel.motion.plant import Moving, Plant
@@ -129,20 +130,23 @@ def at_middle(
     lossy = setting.acting.lossy(model)
     swing = _swing(model, state, factors, h) if lossy and factors else []
     passives = list(elements(state))
+    for each in passives if setting.acting.friction else ():
+        if not is_absent(each.law.friction):
+            push(right, each.row, h * each.dry.shift)
     if plant.passive:
         factors = _with_passive(passives, h, a, expected, mass, right) or factors
     meshed = rotors_of_meshes(model)
     rubbing = [
         [each.row.get(i, 0.0) for i in range(nv)]
         for each in passives
-        if setting.acting.friction
-        and not is_absent(each.friction)
-        and not (each.of_joint and each.name in meshed)
+        if setting.acting.friction and each.dry and not (each.of_joint and each.name in meshed)
     ]
     inverse = FactorsInverse(factors or Factorization(mass))
     meshes: tuple[MeshTerms, ...] = ()
     if lossy:
-        meshes = _mesh_terms(plant, setting, state, inputs, swing, advanced(a, h, turning))
+        rotors = {each.name: each for each in passives if each.of_joint and each.name in meshed}
+        start = advanced(a, h, turning)
+        meshes = _mesh_terms(plant, setting, state, inputs, swing, start, rotors, expected)
     return StateMiddle(
         model, h, begin.z, middle, expected, a, right, inverse, rubbing, begin, state, mass,
         leaving, rest, meshes=meshes,
@@ -150,11 +154,13 @@ def at_middle(
 
 
 def _mesh_terms(
-    plant: Plant, setting: Setting, state: State, inputs: StepInputs, swing: Vector, start: Vector
-) -> tuple[MeshTerms, ...]:
+    plant: Plant, setting: Setting, state: State, inputs: StepInputs, swing: Vector, start: Vector,
+    bearings: Mapping[str, Element], expected: Vector,
+) -> tuple[MeshTerms, ...]:  # fmt: skip
     """The lossy meshes at the middle; ``start``: a, with what the turning of axes adds to it.
 
-    ``swing``: of :func:`_swing`, if there are linkages.
+    ``swing``: of :func:`_swing`, if there are linkages. ``bearings``: passive elements of rotors,
+    ``expected``: the mean velocity.
 
     A rotor is a leaf of the spanning tree, so its row of the equations of motion says what its
     mesh transmits: the motor's impulse less what changes its momentum, and what its bearing takes.
@@ -172,10 +178,15 @@ def _mesh_terms(
         if moving is not None:
             free = free - rows.moving(moving.twists, swing)
         if rows.body is not None:
-            joint = model.joints[rows.body]
             free = free - h * bias[rows.at[0][0]]
-            if plant.passive and not is_absent(joint.damping):
-                momentum = advanced(momentum, h * joint.damping, rows.rate)
+            if bearing := bearings.get(model.joints[rows.body].name):
+                if not is_absent(bearing.law.friction):
+                    free = free + h * bearing.dry.shift
+                if plant.passive and bearing.drags:
+                    drag = bearing.drag(bearing.rate(expected))
+                    momentum = advanced(momentum, h * drag, rows.rate)
+                if plant.passive and not is_absent(bearing.law.bias):
+                    free = free - h * bearing.law.bias
         result.append(mesh_terms(model, setting.acting, n, rows.rate, momentum, free))
     return tuple(result)
 
@@ -184,11 +195,12 @@ def mesh_terms(
     model: Model, acting: Acting, n: int, row: Vector, momentum: Vector, free: Scalar
 ) -> MeshTerms:
     """The mesh of the nth actuator, with these rows."""
-    actuator, bearing = model.actuators[n], 0.0
+    actuator, bearing = model.actuators[n], DryFriction(0.0)
     stops: list[tuple[int, float]] = []
     if actuator.turns_rotor:
         body = model.joint_names.index(actuator.joint)
-        bearing, stopped = model.joints[body].friction, acting.stopped(model)
+        joint, stopped = model.joints[body], acting.stopped(model)
+        bearing = DryFriction(joint.friction, joint.law)
         ends = enumerate(acting.bounds(model))
         stops = [(i, side) for i, (at, side, _) in ends if stopped[at] == body]
     forward, back = 1.0 / actuator.efficiency - 1.0, 1.0 - actuator.backdrive
@@ -214,10 +226,12 @@ def _with_passive(
 ) -> Factorization | None:  # fmt: skip
     """The factors of M̂ with springs and dampers, whose forces are added to the right-hand side."""
     half, ways = 0.5 * h, list[Way]()
-    dampers = [each for each in acting if not is_absent(each.damping)]
+    dampers = [each for each in acting if each.drags]
     for each in dampers:
-        press(mass, right, each.row, h * each.damping, 0.0)
+        press(mass, right, each.row, h * each.drag(each.rate(expected)), 0.0)
     for each in acting:
+        if not is_absent(each.law.bias):
+            push(right, each.row, -(h * each.law.bias))
         if not is_absent(each.stiffness):
             first = each.stretch - half * each.rate(expected)
             way = half * each.rate(a)

@@ -66,9 +66,12 @@ STIFF = 1e5
 
 def is_sprung(model: Model) -> bool:
     """True if springs or dampers act on the model."""
-    of_joints = ((joint.stiffness, joint.damping) for joint in model.joints)
+    of_joints = (
+        (joint.stiffness, joint.damping, joint.law.damping, joint.law.bias)
+        for joint in model.joints
+    )
     of_springs = ((spring.stiffness, spring.damping) for spring in model.springs)
-    return not all(is_absent(x) for pair in (*of_joints, *of_springs) for x in pair)
+    return not all(is_absent(x) for each in (*of_joints, *of_springs) for x in each)
 
 
 def acceleration(
@@ -79,9 +82,12 @@ def acceleration(
     force = subtracted(tau, bias_force(model, q, v, f_ext))
     ways: list[Way] = []
     for element in elements(Configuration(model, q)):
-        if not is_absent(element.damping):
-            pull = -(element.damping * element.rate(v))
-            press(matrix, force, element.row, element.damping * h, pull)
+        if element.drags:
+            rate = element.rate(v)
+            drag = element.drag(rate)
+            press(matrix, force, element.row, drag * h, -(drag * rate))
+        if not is_absent(element.law.bias):
+            push(force, element.row, -element.law.bias)
         if not is_absent(element.stiffness):
             half = 0.5 * h * element.rate(v)
             start, end = element.stretch - half, element.stretch + half
@@ -204,10 +210,16 @@ def press(
     pull: Scalar,
 ) -> None:  # fmt: skip
     """Add weight · rowᵀ row to a matrix, and pull · row to forces."""
+    push(force, row, pull)
     for i, a in row.items():
-        force[i] = force[i] + a * pull
         for j, b in row.items():
             matrix[i][j] = matrix[i][j] + weight * (a * b)
+
+
+def push(force: list[Scalar], row: Mapping[int, Scalar], pull: Scalar) -> None:
+    """Add pull · row to forces."""
+    for i, a in row.items():
+        force[i] = force[i] + a * pull
 
 
 def too_stiff(some: Rates, step: float) -> bool:
@@ -256,7 +268,8 @@ def rates(model: Model, q: Array) -> tuple[float, float]:
     for element in elements(Configuration(model, at)):
         row = np.zeros(model.nv)
         row[list(element.row)] = [value_of(x) for x in element.row.values()]
-        drag += element.damping * np.outer(row, row)
+        faster = max(element.damping, element.damping + element.law.damping)
+        drag += faster * np.outer(row, row)
         pull += element.stiffness * np.outer(row, row)
     with np.errstate(all="ignore"):
         try:

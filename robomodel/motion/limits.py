@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robomodel.arrays import Array
-from robomodel.dynamics.recursions.passive import is_absent
+from robomodel.dynamics.contact.dry_friction import DryFriction
 from robomodel.errors import UnknownNameError, as_names, did_you_mean, warn
 from robomodel.model.configurations.closing import left_open
 from robomodel.model.configurations.states import refuse, unit_faults
@@ -19,7 +19,7 @@ from robomodel.model.model import Model
 from robomodel.model.parameters import parameterized
 from robomodel.motion.integrator_functions import openness
 from robomodel.motion.trajectory import Stop
-from robomodel.scalars import Scalar, stack, unstack
+from robomodel.scalars import stack, unstack
 from robomodel.tolerances import CLOSED, WITHIN
 
 
@@ -31,7 +31,7 @@ class Acting:
     friction: bool = True
     stops: frozenset[str] = frozenset()
 
-    def rubbing(self, model: Model) -> list[Scalar]:
+    def rubbing(self, model: Model) -> list[DryFriction]:
         """The dry friction of each coordinate that has some, in the order of the rows.
 
         That of rotors with lossy gears is in the rows of their meshes.
@@ -39,9 +39,14 @@ class Acting:
         if not self.friction:
             return []
         meshed = rotors_of_meshes(model)
-        joints = [j.friction for j in model.joints if j.name not in meshed for _ in range(j.nv)]
-        springs = [spring.friction for spring in model.springs]
-        return [friction for friction in joints + springs if not is_absent(friction)]
+        rubbing = [
+            DryFriction(j.friction, j.law)
+            for j in model.joints
+            if j.name not in meshed
+            for _ in range(j.nv)
+        ]
+        rubbing += [DryFriction(spring.friction) for spring in model.springs]
+        return [each for each in rubbing if each]
 
     def lossy(self, model: Model) -> list[int]:
         """The actuators whose gears lose power, in the order of the rows of their meshes."""
@@ -97,7 +102,7 @@ def method_of(
     if wanted not in (None, *methods):
         names = ", ".join(f"'{name}'" for name in methods)
         raise ValueError(f"method '{wanted}' is not known; known are {names}")
-    rubbing = [each.name for each in model.joints if each.friction]
+    rubbing = [each.name for each in model.joints if each.friction or each.law.dry]
     rubbing += [each.name for each in model.springs if each.friction]
     first = f"the dry friction of '{next(iter(rubbing), '')}' (which friction=False leaves out)"
     gears = next((each.name for each in model.actuators if each.lossy), "")

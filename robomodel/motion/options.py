@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from robomodel.arrays import Array
-from robomodel.errors import as_flag, as_real, few, warn
+from robomodel.errors import as_flag, as_real
 from robomodel.kernels.function import as_dtype
 from robomodel.kernels.program import Dtype
 from robomodel.mechanism.graph import WORLD
@@ -195,11 +195,6 @@ class MotionSetup:
             options[name] for name in ("ground", "contacts", "collisions")
         )
         acting = Acting(passive, friction, named(model, options["stops"]))
-        if friction and (laws := [joint.name for joint in model.joints if joint.law]):
-            warn(RuntimeWarning(
-                "motions have damping and dry friction alone; what friction's law says beside them "
-                f"(at rest, in reverse, a bias) is left out: {few(laws)}"
-            ))  # fmt: skip
         chosen = method_of(
             counted(model, parameters), acting, ground, contacts, collisions, options["method"],
             methods,

@@ -37,6 +37,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
+from robomodel.dynamics.contact.dry_friction import DryFriction
 from robomodel.dynamics.contact.problem import Meshes, RowKinds, magnitude
 from robomodel.dynamics.contact.reversal import STILL
 from robomodel.model.model import Model
@@ -55,6 +56,7 @@ from robomodel.scalars import (
     maximum,
     minimum,
     select,
+    subtracted,
 )
 
 # A block of 3 kg that tumbles, slides to rest or breaks loose moves the same to 1e-10 m with a
@@ -158,8 +160,8 @@ class MeshTerms:
     """A lossy mesh in a step: what it transmits is ``free`` - ``momentum`` z⁺ + its own impulse.
 
     ``row``: of the rotor's rate. ``momentum``: row of its momentum about its axis, and of what its
-    bearing's damper takes. ``forward``, ``back``, ``bearing``: as of :class:`.Meshes`, the last one
-    a force. ``stops``: those that stop the rotor's joint, each with its side.
+    bearing's damper takes. ``forward``, ``back``: as of :class:`.Meshes`. ``bearing``: its dry
+    friction. ``stops``: those that stop the rotor's joint, each with its side.
     """
 
     row: list[Scalar]
@@ -167,7 +169,7 @@ class MeshTerms:
     free: Scalar
     forward: Scalar
     back: Scalar
-    bearing: Scalar
+    bearing: DryFriction
     stops: tuple[tuple[int, float], ...] = ()
 
 
@@ -251,8 +253,10 @@ class Assembly(Generic[M]):
         return [x for impulse in each for x in impulse]
 
 
-def assemble(middle: M, gaps: list[GapRows], memory: Memory, rubbing: Vector) -> Assembly[M]:
-    """The contact problem at the middle of a step; ``rubbing``: forces of dry friction."""
+def assemble(
+    middle: M, gaps: list[GapRows], memory: Memory, rubbing: Sequence[DryFriction]
+) -> Assembly[M]:
+    """The contact problem at the middle of a step."""
     rows = [row for each in gaps for row in each.rows] + middle.rubbing
     rows += [each.row for each in middle.meshes]
     effects = middle.inverse.effects(rows)
@@ -266,9 +270,17 @@ def assemble(middle: M, gaps: list[GapRows], memory: Memory, rubbing: Vector) ->
         b.append(dot(line, free) + turn)
         plain.append(b[-1])
         size = maximum(magnitude(b[-1]), size)
-    bounds = [middle.h * force for force in rubbing]
     before = [select(magnitude(x) - STILL * size, 0.0, x) for x in before]
-    meshes = _meshes(middle, effects, free, len(rows), 3 * len(laws.friction))
+    laws_of_friction = [*rubbing, *(each.bearing for each in middle.meshes)]
+    change = subtracted(middle.expected, middle.a)
+    forces = [
+        each.bound(rate, dot(row, change) if each.law.dry else 0.0)
+        for each, rate, row in zip(laws_of_friction, before, rows[len(laws.b) :], strict=True)
+    ]
+    bounds = [middle.h * force for force in forces[: len(rubbing)]]
+    meshes = _meshes(
+        middle, effects, free, len(rows), 3 * len(laws.friction), forces[len(rubbing) :]
+    )
     return Assembly(
         middle, gaps, rows, effects, delassus, free, laws.slow, laws.collides, b, plain,
         laws.friction, bounds, work, size, before, turned, meshes,
@@ -294,8 +306,13 @@ def _rates(
     return before, turned
 
 
-def _meshes(middle: Middle, effects: Effects, free: Vector, rows: int, stops: int) -> Meshes | None:
-    """The transmission of meshes, by impulses on all rows; those of stops begin at ``stops``."""
+def _meshes(
+    middle: Middle, effects: Effects, free: Vector, rows: int, stops: int, bearings: Vector
+) -> Meshes | None:
+    """The transmission of meshes, by impulses on all rows; those of stops begin at ``stops``.
+
+    ``bearings``: forces of their dry friction.
+    """
     if not middle.meshes:
         return None
     h, slopes = middle.h, []
@@ -310,7 +327,7 @@ def _meshes(middle: Middle, effects: Effects, free: Vector, rows: int, stops: in
         [each.free - dot(each.momentum, free) for each in middle.meshes],
         [each.forward for each in middle.meshes],
         [each.back for each in middle.meshes],
-        [h * each.bearing for each in middle.meshes],
+        [h * force for force in bearings],
     )
 
 

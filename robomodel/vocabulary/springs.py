@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lxml import etree
 
@@ -78,7 +78,22 @@ def friction_law(record: Joint | Fields) -> str:
 def lost_law(joint: Joint) -> list[str]:
     """The parts of a joint's friction that a format has no words for."""
     words = friction_law(joint)
-    return [f"{words} of the joint '{joint.name}'"] if words else []
+    means = "" if evened(joint) is joint else ", whose means of both directions it has"
+    return [f"{words} of the joint '{joint.name}'{means}"] if words else []
+
+
+def evened(joint: Joint) -> Joint:
+    """The joint with damping and dry friction that are the means of both directions."""
+    back = joint.damping_reverse, joint.friction_reverse
+    if back == (None, None):
+        return joint
+    damping, friction = (
+        usual if other is None else 0.5 * (usual + other)
+        for usual, other in zip((joint.damping, joint.friction), back, strict=True)
+    )
+    return replace(
+        joint, damping=damping, friction=friction, damping_reverse=None, friction_reverse=None
+    )
 
 
 def read_spring(document: Document, element: Element) -> Spring | JointSpring:

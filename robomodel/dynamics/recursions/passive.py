@@ -2,7 +2,8 @@
 
 Every such *element* has a coordinate x(q) of the mechanism (a joint's position, a distance, the
 angle at a cut joint) and the row J = ∂ẋ/∂v over the independent velocities. Its force on x is
--k s - d ẋ, where s is the part of x - x₀ that is beyond half the dead band on either side. So tau =
+-k s - d ẋ, where s is the part of x - x₀ that is beyond half the dead band on either side, d may
+differ by direction, and a joint's law of friction may add a constant force. So tau =
 Σ Jᵀ (-k s - d J v), and J, by G, brings forces at dependent joints and rotors to the independent
 velocities. These forces p are added outside of the algorithms: inverse dynamics gives tau - p,
 forward dynamics takes tau + p.
@@ -14,6 +15,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from robomodel.dynamics.contact.dry_friction import DryFriction
 from robomodel.dynamics.kinematics.state import Configuration, position_directions
 from robomodel.dynamics.recursions.hybrid import prescribed
 from robomodel.kernels.differentiate import differentiate
@@ -22,6 +24,7 @@ from robomodel.mechanism.constraints import BodyAnchor
 from robomodel.mechanism.graph import common_ancestor, path
 from robomodel.mechanism.joints import Spherical
 from robomodel.mechanism.springs import Spring
+from robomodel.model.elements import NO_LAW, FrictionLaw
 from robomodel.model.model import Model
 from robomodel.scalars import (
     Scalar,
@@ -53,6 +56,23 @@ class Element:
     friction: float
     deadband: float = 0.0
     of_joint: bool = False
+    law: FrictionLaw = NO_LAW
+
+    @property
+    def dry(self) -> DryFriction:
+        """Its dry friction."""
+        return DryFriction(self.friction, self.law)
+
+    @property
+    def drags(self) -> bool:
+        """True if it has a damper."""
+        return not (is_absent(self.damping) and is_absent(self.law.damping))
+
+    def drag(self, rate: Scalar) -> Scalar:
+        """d at a velocity: that of its direction."""
+        if is_absent(self.law.damping):
+            return self.damping
+        return select(rate, self.damping + self.law.damping, self.damping)
 
     @property
     def stretch(self) -> Scalar:
@@ -64,10 +84,14 @@ class Element:
         return dot(self.row.values(), [v[i] for i in self.row])
 
     def force(self, v: Vector) -> Scalar:
-        """-k s - d J v; friction is not in it."""
+        """-k s - d J v - b; dry friction is not in it."""
         pull = 0.0 if is_absent(self.stiffness) else self.stiffness * self.beyond(self.stretch)
-        drag = 0.0 if is_absent(self.damping) else self.damping * self.rate(v)
-        return -(pull + drag)
+        drag: Scalar = 0.0
+        if self.drags:
+            rate = self.rate(v)
+            drag = self.drag(rate) * rate
+        rest = pull + drag
+        return -(rest if is_absent(self.law.bias) else rest + self.law.bias)
 
     def beyond(self, stretch: Scalar) -> Scalar:
         """The stretch beyond the play: s, of which the spring's energy is ½ k s²."""
@@ -85,14 +109,15 @@ def elements(state: Configuration) -> Iterator[Element]:
     for cluster in model.clusters:
         for body in cluster.bodies:
             joint = model.joints[body]
-            if all(map(is_absent, (joint.stiffness, joint.damping, joint.friction))):
+            passive = joint.stiffness, joint.damping, joint.friction
+            if all(map(is_absent, passive)) and not joint.law:
                 continue
             values = _positions(state, body)
             for i, r in enumerate(model.nodes[body].freedoms):
                 row = dict(enumerate(state.rows[r], cluster.v.start))
                 yield Element(
                     joint.name, values[i], row, joint.stiffness, joint.reference,
-                    joint.damping, joint.friction, joint.deadband, of_joint=True,
+                    joint.damping, joint.friction, joint.deadband, of_joint=True, law=joint.law,
                 )  # fmt: skip
     for spring in model.springs:
         x, row = measure(state, spring)
@@ -121,10 +146,10 @@ def _positions(state: Configuration, body: int) -> list[Scalar]:
 
 
 def passive_force(model: Model, q: Vector, v: Vector) -> list[Scalar]:
-    """Generalised forces (nv) of springs and damping, without friction."""
+    """Generalised forces (nv) of springs, damping and biases, without dry friction."""
     tau: list[Scalar] = [0.0] * model.nv
     for element in elements(Configuration(model, q)):
-        if is_absent(element.stiffness) and is_absent(element.damping):
+        if is_absent(element.stiffness) and not (element.drags or element.law.steady):
             continue
         force = element.force(v)
         for i, j in element.row.items():

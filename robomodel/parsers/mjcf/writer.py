@@ -84,7 +84,7 @@ from robomodel.vocabulary.schema import (
     numbers,
     write_mjcf,
 )
-from robomodel.vocabulary.springs import lost_law, rest_length
+from robomodel.vocabulary.springs import evened, lost_law, rest_length
 
 
 def with_sliders(description: Description) -> Description:
@@ -646,7 +646,7 @@ class _BodyWriter:
                 if piece.ref:
                     element.set("ref", number(piece.ref))
                 if piece.leads:
-                    write_mjcf(element, DYNAMICS, joint)
+                    write_mjcf(element, DYNAMICS, evened(joint))
                     self.draft.lost += lost_law(joint)
                     if joint.deadband and joint.stiffness:
                         self.draft.lost.append(f"the play of the joint '{joint.name}'")

@@ -86,6 +86,7 @@ from robomodel.vocabulary.schema import (
 from robomodel.vocabulary.springs import (
     add_linear_spring,
     add_spring,
+    evened,
     has_dynamics,
     lost_law,
     rest_length,
@@ -696,6 +697,6 @@ class _Writer:
         )
         if any(map(math.isfinite, astuple(limits))):
             write_contents(etree.SubElement(element, "limit"), LIMIT, limits)
-        dynamics(element, joint, joint.reference - shift)
+        dynamics(element, evened(joint), joint.reference - shift)
         self.draft.lost += lost_law(joint)
         self.ties.mimic(element, joint)

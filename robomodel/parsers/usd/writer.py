@@ -73,7 +73,7 @@ from robomodel.vocabulary.frames import path_terms
 from robomodel.vocabulary.inertias import NEARLY_NOTHING, physical_inertias, principal
 from robomodel.vocabulary.motors import add_transmission
 from robomodel.vocabulary.schema import Names, add, numbers
-from robomodel.vocabulary.springs import add_spring, lost_law, rest_length
+from robomodel.vocabulary.springs import add_spring, evened, lost_law, rest_length
 from robomodel.vocabulary.xml import Element
 
 _LOCKED = (1.0, -1.0)  # limits of a locked freedom: low above high
@@ -465,6 +465,7 @@ class _Writer:
 
         turns, limits = kind == "rot", joint.limits
         self.lost += lost_law(joint)
+        joint = evened(joint)
         values = {"velocity": limits.velocity, "effort": limits.effort}
         for word in (*WORDS, DRIVE) if joint.type != "fixed" else ():
             value = values.get(word.field, getattr(joint, word.field, 0.0))
