@@ -92,6 +92,25 @@ def test_less_torque_there_is_not() -> None:
 
 
 @pytest.mark.slow
+def test_light_wrists_cost_in_proportion_to_their_inertia() -> None:
+    """With equal weights a wrist without limits is spun to move the arm: that is said."""
+    model = rm.robots.load("puma560")
+    start = model.neutral()
+    goal = Goal(-1, q=model.integrate(start, np.full(6, 0.4)), v=np.zeros(6))
+    found = plan(model, 21, 0.06, start, goals=[goal], weights="inertia")
+    obeys(found)
+    assert np.abs(found.v).max() < 10.0
+    inertia = np.diagonal(rm.crba(model, start))
+    weighed = np.sum((found.tau / (inertia / inertia.max())) ** 2, axis=1)
+    assert np.isclose(found.cost, 0.5 * np.trapezoid(weighed, found.times))
+    with pytest.warns(RuntimeWarning) as said:
+        plan(model, 21, 0.06, start, goals=[goal], max_iterations=40)
+    assert any("Give weights='inertia'" in str(each.message) for each in said)
+    with pytest.raises(ValueError, match="or 'inertia', got 'mass'"):
+        plan(model, 21, 0.06, start, goals=[goal], weights="mass")  # type: ignore[arg-type]
+
+
+@pytest.mark.slow
 def test_simulations_follow_to_second_order() -> None:
     off = []
     for count in (41, 81):

@@ -12,18 +12,18 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from robomodel.arrays import Array
-from robomodel.dynamics import actuator_map, frame_pose, rnea
+from robomodel.dynamics import actuator_map, crba, frame_pose, rnea
 from robomodel.dynamics.contact.points import points_jacobian
 from robomodel.dynamics.kinematics.frames import FrameKey, FrameLike, frame_key, place, pose
 from robomodel.dynamics.kinematics.state import Configuration, State
 from robomodel.dynamics.recursions.efpa import touching
-from robomodel.errors import did_you_mean, no_model
+from robomodel.errors import did_you_mean, no_model, warn
 from robomodel.estimation.factors import (
     Combination,
     ConstantVelocity,
@@ -50,6 +50,7 @@ from robomodel.tolerances import NOTHING
 BAUMGARTE = 20.0  # 1/s: rate at which drift of stance points decays
 # weight of contact forces relative to torques, so that redundant ones are unique
 FORCE_WEIGHT = 1e-3
+LIGHT = 1e-2  # inertia of a coordinate that moves others, in parts of the largest per weight
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,7 +190,7 @@ def plan(
     positions: Bounds | None = None,
     velocities: Mapping[str, float] | None = None,
     torques: Mapping[str, float] | None = None,
-    weights: Mapping[str, float] | None = None,
+    weights: Mapping[str, float] | Literal["inertia"] | None = None,
     start: Values | None = None,
     tolerance: float = 1e-5,
     parameter: float | None = None,
@@ -217,12 +218,14 @@ def plan(
         obstacles: Spheres that points avoid.
         prior: Densities of a Gaussian process prior over the motion, one or (nv,), as of
             :meth:`.factors.ConstantVelocity.noise`: accelerations cost, too, and the more, the
-            smaller the density. Without one, only torques cost, and long swings that gravity
-            supports may not converge (a PUMA 560 in 1.2 s does not); densities of 0.1 to 10 do.
+            smaller the density. Without one, only torques cost.
         positions: (lower, upper) by joint, replacing the file's.
         velocities: Limits by joint, replacing the file's.
         torques: Limits by joint or by actuator, replacing the file's.
-        weights: Torques [N m, N] that cost the same, by coordinate (default 1).
+        weights: Torques [N m, N] that cost the same, by coordinate (default 1); "inertia": in
+            proportion to each coordinate's inertia at the start, 1 for the largest. A light wrist
+            whose torques cost no more than those of the shoulder is spun to move the arm, at any
+            speed that no limit excludes: the least torque is then one that no robot can have.
         start: Initial guess ("q", "v", "a", "tau" and, with stances, "f"; default: interpolated
             from q to the last goal with a q).
         tolerance: When a step with the last barrier predicts a gain below ``tolerance`` (1 + cost),
@@ -250,13 +253,13 @@ def plan(
     """
     if not isinstance(model, Model):
         raise no_model(model)
-    problem = _PlanningProblem(
-        model, count, step, tuple(goals), tuple(stances), dict(weights or {}), tuple(obstacles),
-        prior,
-    )  # fmt: skip
     at = as_array(q, model.nq, "q", "nq")
     speed = np.zeros(model.nv) if v is None else as_array(v, model.nv, "v", "nv")
     model.check(at, speed)
+    problem = _PlanningProblem(
+        model, count, step, tuple(goals), tuple(stances), _weights(model, at, weights),
+        tuple(obstacles), prior,
+    )  # fmt: skip
     graph = problem.graph(at, speed)
     margins = problem.margins(positions or {}, velocities or {}, torques or {})
     begin = problem.start(at, speed) | dict(start or {})
@@ -266,7 +269,32 @@ def plan(
         least=least * scale, tolerance=tolerance, max_iterations=max_iterations,
         linear_solver=linear_solver, progress=progress,
     )  # fmt: skip
-    return problem.plan(result)
+    found = problem.plan(result)
+    if not found.converged:
+        problem.say_what_spins(found)
+    return found
+
+
+def _weights(
+    model: Model, q: Array, given: Mapping[str, float] | Literal["inertia"] | None
+) -> dict[str, float]:
+    """Torques that cost the same, by coordinate, from the argument of :func:`plan`."""
+    if not isinstance(given, str):
+        return dict(given or {})
+    if given != "inertia":
+        raise ValueError(f"weights are numbers by coordinate, or 'inertia', got '{given}'")
+    inertia = np.diagonal(crba(model, q))
+    driven = [i for i in range(model.nv) if i not in _base(model)]
+    return {model.dof_names[i]: float(inertia[i] / np.max(inertia[driven])) for i in driven}
+
+
+def _base(model: Model) -> tuple[int, ...]:
+    """The coordinates of a floating base."""
+    if not model.floating_base:
+        return ()
+    names = [joint.name for joint in model.joints]
+    node = model.nodes[names.index(model.floating_base)]
+    return tuple(range(model.nv)[model.clusters[node.cluster].v])
 
 
 def _unit(normal: Sequence[float]) -> Array:
@@ -366,11 +394,7 @@ class _PlanningProblem:
     @cached_property
     def base(self) -> tuple[int, ...]:
         """The coordinates of a floating base."""
-        if not self.model.floating_base:
-            return ()
-        names = [joint.name for joint in self.model.joints]
-        node = self.model.nodes[names.index(self.model.floating_base)]
-        return tuple(range(self.model.nv)[self.model.clusters[node.cluster].v])
+        return _base(self.model)
 
     def graph(self, q: Array, v: Array) -> Graph:
         """The graph of exact factors and costs."""
@@ -506,6 +530,21 @@ class _PlanningProblem:
             )
         result: Array = np.linalg.pinv(maps[0])
         return result
+
+    def say_what_spins(self, found: Plan) -> None:
+        """Warn of the fastest coordinate if moving it costs next to nothing beside others."""
+        inertia = np.diagonal(crba(self.model, found.q[0])) / self.weight
+        driven = [i for i in range(self.model.nv) if i not in self.base]
+        fastest = max(driven, key=lambda i: float(np.max(np.abs(found.v[:, i]))))
+        if inertia[fastest] < LIGHT * np.max(inertia[driven]):
+            warn(
+                RuntimeWarning(
+                    f"the plan moves '{self.model.dof_names[fastest]}' at "
+                    f"{np.max(np.abs(found.v[:, fastest])):.0f} rad/s or m/s: its inertia is small "
+                    "beside that of others, whose torques cost the same. Give weights='inertia', "
+                    "or velocities="
+                )
+            )
 
     # ---- values
 
