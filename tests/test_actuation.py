@@ -8,7 +8,6 @@ import pickle
 import numpy as np
 import pytest
 from cases import few
-from numpy.typing import NDArray
 from scipy.optimize import linprog
 from shipped_robots import MOTOR, motored
 from texts import coupling, four_bar, joint, link, robot
@@ -17,7 +16,6 @@ import robomodel as rm
 from robomodel.dynamics.actuators import inverse
 from robomodel.dynamics.actuators.maps import limits
 
-Array = NDArray[np.float64]
 LIMIT = '<limit lower="-1" upper="1" effort="{effort}" velocity="{velocity}"/>'
 CURVE = '<motor stall_torque="3" no_load_speed="20"/>'
 ROTOR = '<rotor inertia="1e-4" ratio="10"/>'
@@ -272,30 +270,14 @@ def test_bad_motors(motor: str, why: str) -> None:
     assert error.value.line is not None
 
 
-def test_wrong_arguments() -> None:
+def test_motors_without_limit_drive_without_limit() -> None:
+    model = rm.load(differential(motor=""))
+    assert np.isinf(rm.torque_limits(model, model.neutral())[1]).all()
+
+
+def test_each_state_has_its_polytope() -> None:
     model = rm.load(differential())
-    q = model.neutral()
-    with pytest.raises(KeyError, match="pitch"):
-        rm.torque_polytope(model, q, ["pich"])
-    with pytest.raises(ValueError, match="once"):
-        rm.torque_polytope(model, q, ["pitch", "pitch"])
-    with pytest.raises(ValueError, match="nv = 2"):
-        rm.actuator_forces(model, q, [1.0])
-    free = rm.load(differential(motor=""))
-    with pytest.raises(ValueError, match="no effort limit"):
-        rm.torque_polytope(free, q, ["pitch"])
-    assert np.isinf(rm.torque_limits(free, q)[1]).all()
     assert len(rm.torque_polytope(model, np.zeros((3, model.nq)), ["pitch"])) == 3
-    for ask in (
-        lambda x: rm.torque_limits(model, np.zeros((2, 2)), x),
-        lambda x: rm.torque_polytope(model, np.zeros((2, 2)), "pitch", x),
-        lambda x: rm.actuator_forces(model, np.zeros((2, 2)), x),
-    ):
-        with pytest.raises(ValueError, match="batch axes do not broadcast: q "):
-            ask(np.zeros((3, 2)))
-    bare = rm.load(four_bar())
-    with pytest.raises(ValueError, match="no numbers"):
-        rm.compile(bare, "actuator_map")
 
 
 def test_polytopes_of_batches_of_speeds() -> None:

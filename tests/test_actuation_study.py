@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from texts import coupling, four_bar, joint, link, loop, robot
 from typer.testing import CliRunner
 
@@ -19,7 +18,6 @@ from robomodel.cli import app, main
 from robomodel.dynamics.actuators.envelopes import JointEnvelope
 from robomodel.reports.actuation.study import grashof
 
-Array = NDArray[np.float64]
 HINGE = '<axis xyz="0 1 0"/>'
 THIGH, CRANK, HORN = 0.213, 0.025, 0.03
 BACK = 1.85  # the calf's angle at which its horn is level

@@ -120,15 +120,6 @@ def test_links_without_shapes_are_drawn_beside_those_with(tmp_path: Path) -> Non
     assert "prefers-color-scheme: dark" in (tmp_path / "a.html").read_text(encoding="utf-8")
 
 
-def test_wrong_arguments(tmp_path: Path) -> None:
-    model = block()
-    motion = rm.simulate(model, at_rest(model, 1.0), duration=0.1)
-    with pytest.raises(ValueError, match="fps"):
-        rm.views.play(motion, tmp_path / "x.html", fps=0.0)
-    with pytest.raises(ValueError, match="lower fps"):
-        rm.views.play(motion, tmp_path / "x.html", fps=1e6)
-
-
 def test_the_former_method_plays_with_a_warning(tmp_path: Path) -> None:
     motion = rm.simulate(block(), at_rest(block(), 1.0), duration=0.02)
     with pytest.warns(DeprecationWarning, match=r"rm\.views\.play\(motion, path\)"):

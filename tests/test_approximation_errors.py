@@ -30,7 +30,6 @@ from robomodel.reports.approximation import (
 )
 
 ROTOR = 6.3e-05  # kg m², of Mini Cheetah
-LEGS = ("HR", "HL", "FR", "FL")
 
 
 # ---- tables --------------------------------------------------------------------------------------

@@ -199,64 +199,6 @@ def test_unknown_names_are_wrong_arguments_and_missing_keys() -> None:
         assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
 
 
-def test_names_that_are_none_are_told() -> None:
-    model = rm.robots.load("crank_rocker")
-    stock = rm.robots.path("crank_rocker")
-    q, v = model.neutral(), np.zeros(1)
-    for call, error, message in (
-        (lambda: rm.aba(model, q, v, v, f_ext={3: np.zeros(6)}), KeyError, "no link '3'"),
-        (lambda: rm.aba(model, q, v, v, f_ext=["rocker"]), TypeError, "f_ext maps names to"),
-        (lambda: rm.gravity_force(model, q, f_ext=np.ones(6)), TypeError, "f_ext maps names to"),
-        (
-            lambda: rm.gravity_force(model, q, f_ext={"rocker": np.ones(5)}),
-            ValueError,
-            "f_ext['rocker'] needs 6 numbers",
-        ),
-        (
-            lambda: rm.aba(model, q, v, v, f_ext={"rocker": np.full(6, np.nan)}, check=True),
-            ValueError,
-            "f_ext['rocker'] is not finite: 'the moment's x' is nan",
-        ),
-        (
-            lambda: rm.jacobian(model, q, "rocker", reference=["world"]),
-            ValueError,
-            "is not known; 'local', 'world', 'local_world_aligned' are",
-        ),
-        (lambda: rm.compile(model, "aba", dtype=None), ValueError, "dtype None is not known"),
-        (lambda: model.frame(3), KeyError, "names are text"),
-        (lambda: model.configuration({3: 1.0}), KeyError, "no joint '3'"),
-        (lambda: model.configuration([1.0]), TypeError, "positions maps joints to positions"),
-        (lambda: model.configuration("crank_joint"), TypeError, "positions maps joints"),
-        (lambda: model.configuration({"crank_joint": "a"}), ValueError, "1 finite number"),
-        (lambda: model.configuration({"crank_joint": 1j}), ValueError, "1 finite number"),
-        (lambda: model.check(q, tolerance=math.nan), ValueError, "tolerance must be"),
-        (lambda: rm.compile(model, 3), ValueError, "algorithm '3' is not known"),
-        (lambda: rm.compile(model, "aba", f_ext=3), TypeError, "f_ext is a name, or several"),
-        (lambda: rm.compile(model, "hybrid", known=[3]), TypeError, "known is a name, or several"),
-        (lambda: rm.simulate(model, q, duration="1"), TypeError, "duration must be a number"),
-        (lambda: rm.simulate(model, q, duration=0.1, step="1"), TypeError, "step must be a num"),
-        (lambda: rm.simulate(model, q, duration=0.1, rtol=None), TypeError, "rtol must be a num"),
-        (lambda: rm.simulate(model, q, duration=0.1, stop_at_limits=3), TypeError, "not 3"),
-        (lambda: rm.rollout(model, q, v, [v, v], "1"), TypeError, "step must be a number"),
-        (lambda: rm.rollout(model, q, v, [v, v], 0.1, closing=1.5), ValueError, "closing must be"),
-        (lambda: rm.load(rm.robots.path("four_bar"), gravity="down"), ValueError, "gravity needs"),
-        (lambda: rm.load(stock, tolerance="x"), TypeError, "tolerance must be a number"),
-        (lambda: rm.load(stock, density="x"), TypeError, "density must be a number"),
-        (lambda: rm.Rotor(inertia="x"), TypeError, "a rotor's inertia must be a number"),
-        (lambda: model.check(q, tolerance="x"), TypeError, "tolerance must be a number"),
-        (lambda: rm.torque_limits(model, q, backend="x"), ValueError, "backend 'x' is not known"),
-        (lambda: rm.load(stock, floating_base="no"), TypeError, "floating_base is True, False or"),
-        (lambda: rm.load(stock, extend=[None]), TypeError, "not from NoneType"),
-        (lambda: rm.load(stock, strict="no"), TypeError, "strict is True or False, not 'no'"),
-        (lambda: rm.rnea(model, q, v, v, passive="no"), TypeError, "passive is True or False"),
-        (lambda: rm.simulate(model, q, duration=0.1, friction=0.8), TypeError, "friction is True"),
-        (lambda: rm.rollout(model, q, v, [v], 0.1, saturate=2), TypeError, "saturate is True or"),
-        (lambda: rm.Simulation("four_bar", 1), TypeError, "load it first"),
-    ):
-        with pytest.raises(error, match=re.escape(message)):
-            call()
-
-
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [

@@ -459,18 +459,6 @@ def test_one_of_several_configurations():
         rm.audit(model, both)
 
 
-def test_wrong_arguments(tmp_path):
-    model = rm.load(urdf(TWO))
-    with pytest.raises(FileNotFoundError):
-        rm.audit(model, tmp_path / "none.py")
-    with pytest.raises(ValueError, match="no Python"):
-        rm.audit(model, "A = (\n")
-    with pytest.raises(ValueError, match="no configuration of a robot"):
-        rm.audit(model, "A = 1\nB = 2\n")
-    with pytest.raises(TypeError, match="a Model is needed"):
-        rm.audit("r.urdf", "A = 1\n")
-
-
 def test_the_command(tmp_path, monkeypatch, run):
     root = lint_repository.make(tmp_path / "robots")
     monkeypatch.chdir(root)

@@ -10,7 +10,6 @@ import pinocchio as pin
 import pytest
 from cases import few
 from mechanisms import random_mechanism
-from numpy.typing import NDArray
 from oracle import Oracle, parent_joint
 from test_quantities import SPATIAL, link, spatial
 
@@ -18,8 +17,6 @@ import robomodel as rm
 from benchmarks.shared.chains import chain
 from robomodel.cli import main
 from robomodel.identification import BaseParameters
-
-Array = NDArray[np.float64]
 
 
 def joint(
@@ -377,16 +374,6 @@ def test_words_of_a_floating_robot_with_rotors(capsys: pytest.CaptureFixture[str
     assert "friction of knee_link_joint + 12 friction of knee_rotor_joint" in combined
     assert "m of ground + m of hip_ry_link + m of hip_ry_rotor" in combined
     assert never == ""  # a floating base feels all
-
-
-def test_wrong_arguments() -> None:
-    model = rm.robots.load("four_bar")
-    with pytest.raises(KeyError, match=r"no independent coordinate 'joint2'; did you mean"):
-        rm.base_parameters(model, measured=["joint2"])
-    with pytest.raises(KeyError, match="no link 'x'"):
-        rm.base_parameters(model, contacts=["x"])
-    with pytest.raises(TypeError, match="measured is a name, or several"):
-        rm.base_parameters(model, measured=3)
 
 
 def test_nothing_moves() -> None:

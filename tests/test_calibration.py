@@ -190,25 +190,3 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert run(str(path))[0] == run(*free)[0] == 2
     path.write_text("time,angle\n0,1\n")
     assert "no column q.JOINT" in run(str(path), *free)[1]
-
-
-def test_wrong_arguments() -> None:
-    model = rm.robots.load("four_bar")
-    _, y = moved(model, 5)
-    with pytest.raises(rm.errors.UnknownNameError, match=r"joint2\.x"):
-        rm.calibrate(model, y, ["joint2.xx"])
-    with pytest.raises(rm.errors.UnknownNameError, match="joint1"):
-        rm.calibrate(model, y[:, :1], ["joint2.x"], sensors=["joint_1"])
-    with pytest.raises(ValueError, match="more joints"):
-        rm.calibrate(model, y[:, :1], ["joint2.x"], sensors=["joint1"])
-    with pytest.raises(ValueError, match="measured needs"):
-        rm.calibrate(model, y[:, :2], ["joint2.x"])
-    with pytest.raises(ValueError, match="no parameter"):
-        rm.calibrate(model, y, [])
-    with pytest.raises(ValueError, match="noise"):
-        rm.calibrate(model, y, ["joint2.x"], noise=-1.0)
-    with pytest.raises(ValueError, match="infinite"):
-        rm.calibrate(model, y + np.inf, ["joint2.x"])
-    for none in (y[:0], y * np.nan):
-        with pytest.raises(ValueError, match="no number"):
-            rm.calibrate(model, none, ["joint2.x"])

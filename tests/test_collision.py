@@ -511,18 +511,11 @@ def test_contacts_of_a_model() -> None:
     assert Collider(model, [])(q) == []
 
 
-def test_wrong_arguments_of_a_collider(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = bodies(a=BOX, b=BALL)
-    with pytest.raises(ValueError, match="margin is a finite number"):
-        Collider(model, margin=-1.0)
-    with pytest.raises(ValueError, match="friction needs a finite number"):
-        Collider(model, friction=math.inf)
-    with pytest.raises(ValueError, match="restitution is from 0 to 1"):
-        Collider(model, restitution=2.0)
+def test_boxes_need_coal_and_round_shapes_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(collision, "find_spec", lambda name: None)
     with pytest.raises(ImportError, match="contact between 'a' and 'b' needs coal: pip install"):
-        Collider(model)
-    Collider(bodies(a=ROD, b=BALL))  # closed forms need nothing
+        Collider(bodies(a=BOX, b=BALL))
+    Collider(bodies(a=ROD, b=BALL))  # closed forms
 
 
 def test_shapes_that_are_left_out() -> None:

@@ -297,15 +297,6 @@ def test_great_effects_are_factors_and_lengths_have_units():
     assert all(re.search(r" m\b", str(each)) for each in comparison.differences)
 
 
-def test_wrong_arguments():
-    with pytest.raises(ValueError, match="tolerance is positive"):
-        rm.compare(PENDULUM, PENDULUM, tolerance=0.0)
-    with pytest.raises(rm.DescriptionError):
-        rm.compare(PENDULUM, '<robot name="r"><link/></robot>')
-    with pytest.raises(TypeError):
-        rm.compare(PENDULUM, 3)
-
-
 def test_the_command(tmp_path, capsys):
     stock, other = tmp_path / "a.urdf", tmp_path / "b.urdf"
     stock.write_text(PENDULUM)

@@ -527,20 +527,6 @@ def test_explicit_clusters_are_solved_from_any_of_their_joints() -> None:
         model.configuration({"HR_hip_rotor_joint": 3.0, "HR_hip_link_joint": 1.0})
 
 
-def test_bad_requests_are_told() -> None:
-    model = rm.load(four_bar())
-    with pytest.raises(KeyError, match="did you mean 'j_crank'"):
-        model.configuration({"j_cranck": 0.1})
-    with pytest.raises(ValueError, match="needs 1 finite number"):
-        model.configuration({"j_crank": math.nan})
-    with pytest.raises(ValueError, match="no floating base"):
-        model.configuration({}, base_pose=[0, 0, 0, 0, 0, 0, 1])
-    with pytest.raises(ValueError, match="seven finite numbers"):
-        rm.robots.load("mini_cheetah").configuration({}, base_pose=[0, 0, 0])
-    with pytest.raises(ValueError, match="q needs nq = 3 numbers"):
-        model.residual([0.0, 0.0])
-
-
 # ---- limits and starts ---------------------------------------------------------------------------
 
 

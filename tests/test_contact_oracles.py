@@ -20,12 +20,10 @@ from contact_oracles import (
     sphere_over_ridges,
     stick_slip,
 )
-from numpy.typing import NDArray
 from oracle import Oracle
 
 import robomodel as rm
 
-Array = NDArray[np.float64]
 RIDGE = [(-1.0, 0.0), (0.0, 0.2), (0.5, 0.2), (2.0, -0.3)]
 
 

@@ -175,24 +175,3 @@ def test_heights_in_rollouts() -> None:
     np.testing.assert_allclose(found.q, one.q, rtol=0, atol=1e-9)
     np.testing.assert_allclose(found.contact_forces, one.contact_forces, rtol=0, atol=1e-4)
     assert found.contact_forces[..., 2].max() > 0.0
-
-
-def test_wrong_arguments() -> None:
-    model = block()
-    q, v, tau = at_rest(model, 0.1), np.zeros(6), np.zeros((2, 6))
-    for options, why in (
-        ({"ground": rm.Ground(), "contacts": lambda q, v: []}, "simulate takes a function"),
-        ({"ground": rm.Ground(), "sweeps": 0}, "sweeps"),
-        ({"ground": rm.Ground(), "sweeps": None}, "sweeps"),
-        ({"ground": rm.Ground(), "method": "rk4"}, "time_stepping"),
-        ({"contacts": BOTTOM}, "need a ground"),
-    ):
-        with pytest.raises(ValueError, match=why):
-            rm.rollout(model, q, v, tau, 1e-3, **options)
-    for step in (0.0, -1e-3):
-        with pytest.raises(ValueError, match="step must be positive"):
-            rm.rollout(model, q, v, tau, step, ground=rm.Ground(), contacts=BOTTOM)
-    with pytest.raises(TypeError, match=r"ground is a robomodel\.Ground"):
-        rm.rollout(model, q, v, tau, 1e-3, ground=True)
-    with pytest.raises(KeyError, match="elbow"):
-        rm.rollout(model, q, v, tau, 1e-3, stops=["elbow"])

@@ -453,23 +453,6 @@ def test_joints_that_one_of_the_two_lacks():
         fewer.from_order("mujoco", [0.0], joints=fewer.dof_names)
 
 
-def test_wrong_arguments():
-    model, its = rm.load(OPEN), of_pinocchio(OPEN)
-    q = model.neutral()
-    with pytest.raises(TypeError, match=r"MuJoCo's MjModel of the robot, or names.*not Model"):
-        model.to_order("mujoco", q, joints=its)
-    with pytest.raises(TypeError, match="joints is a name"):
-        model.to_order("pinocchio", q, joints=[1, 2])
-    with pytest.raises(ValueError, match=r"q needs nq = 6"):
-        model.to_order("pinocchio", q[1:])
-    with pytest.raises(ValueError, match=r"q needs Pinocchio's nq = 8"):
-        model.from_order("pinocchio", q)
-    with pytest.raises(ValueError, match=r"give v as well"):
-        model.to_order("pinocchio", q, a=np.zeros(model.nv))
-    with pytest.raises(ValueError, match="batch axes do not broadcast"):
-        model.to_order("pinocchio", np.zeros((2, model.nq)), np.zeros((3, model.nv)))
-
-
 def test_joints_of_another_kind():
     other = OPEN.replace('name="late" type="prismatic"', 'name="late" type="revolute"')
     model = rm.load(OPEN)

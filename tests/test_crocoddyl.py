@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -181,29 +180,6 @@ def test_a_leg_with_a_linkage_reaches_its_goal() -> None:
     assert np.abs(model.residual(q)).max() < 1e-10
     reached = rm.frame_pose(model, q[-1], "end-effector")[:3, 3]
     np.testing.assert_allclose(reached, goal, rtol=0, atol=2e-3)
-
-
-@pytest.mark.parametrize(
-    ("call", "error", "message"),
-    [
-        (lambda m: bridge.State("robot.urdf"), TypeError, "load it first"),
-        (bridge.DifferentialActionModel, TypeError, "a robomodel.crocoddyl.State"),
-        (lambda m: bridge.DifferentialActionModel(bridge.State(m), contacts=["fot"]),
-         rm.errors.UnknownNameError, "did you mean 'foot'?"),
-        (lambda m: bridge.DifferentialActionModel(
-            bridge.State(m), tasks={PointTask("foot"): [np.nan] * 3}), ValueError, "not finite"),
-        (lambda m: bridge.StateResidual(bridge.State(m), np.zeros(3), 2), ValueError,
-         "reference needs"),
-        (lambda m: bridge.IntegratedActionModelEuler(bridge.State(m)), TypeError, "not State"),
-        (lambda m: bridge.IntegratedActionModelEuler(
-            bridge.DifferentialActionModel(bridge.State(m)), -0.1), ValueError, "from 0 on"),
-        (lambda m: bridge.DifferentialActionModel(bridge.State(m), state_cost=-1.0), ValueError,
-         "state_cost is a number from 0 on, or 4 of them"),
-    ],
-)  # fmt: skip
-def test_wrong_arguments(call: Callable[[Any], Any], error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match=re.escape(message)):
-        call(rm.robots.load("parallel_ankle"))
 
 
 @pytest.mark.parametrize(("joints", "motors"), [(1, 1), (2, 1), (1, 0)])

@@ -268,31 +268,6 @@ def test_a_singular_state_is_not_a_number_for_itself_alone() -> None:
     assert not np.isfinite(a[1]).any()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (([0.0] * 18, [0.0] * 18, [0.0] * 18), r"q needs nq = 19 numbers on its last axis"),
-        (([0.0] * 19, [0.0] * 17, [0.0] * 18), r"v needs nv = 18"),
-        ((np.zeros((2, 19)), np.zeros((3, 18)), [0.0] * 18), "batch axes do not broadcast"),
-        (([0.0j] * 19, [0.0] * 18, [0.0] * 18), "q must be real numbers"),
-    ],
-)
-def test_wrong_shapes_are_told(arguments: tuple, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        rm.rnea(rm.robots.load("mini_cheetah"), *arguments)
-
-
-def test_unknown_names_are_told() -> None:
-    model = rm.robots.load("mini_cheetah")
-    q, v = model.neutral(), np.zeros(18)
-    with pytest.raises(KeyError, match="did you mean 'HR_abad_link'"):
-        rm.jacobian(model, q, "HR_abad_lnik")
-    with pytest.raises(KeyError, match="no link 'nothing'"):
-        rm.rnea(model, q, v, v, f_ext={"nothing": np.zeros(6)})
-    with pytest.raises(ValueError, match="method 'fast' is not known"):
-        rm.rnea(model, q, v, v, method="fast")
-
-
 def test_unknown_algorithms_are_told() -> None:
     from typing import get_args
 

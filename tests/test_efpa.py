@@ -242,23 +242,6 @@ def test_sixty_five_frames_end() -> None:
     check(model, model.neutral()[None], places)
 
 
-def test_what_is_refused() -> None:
-    model = rm.robots.load("mini_cheetah")
-    q = model.neutral()
-    with pytest.raises(KeyError, match="FR_foot_contact"):
-        rm.efpa(model, q, ["FR_foot_contac"])
-    with pytest.raises(ValueError, match="three finite numbers"):
-        rm.efpa(model, q, [("FR_foot_contact", (1, 2))])
-    with pytest.raises(ValueError, match="method 'fast' is not known"):
-        rm.efpa(model, q, FEET, method="fast")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="'efpa' needs one or more frames"):
-        rm.compile(model, "efpa")
-    with pytest.raises(ValueError, match="'jacobian' needs one frame"):
-        rm.compile(model, "jacobian", frames=FEET)
-    with pytest.raises(ValueError, match="'aba' needs no frame"):
-        rm.compile(model, "aba", frames=FEET)
-
-
 def operations(model: rm.Model, places: list) -> int:
     trace = Trace()
     found = efpa(model, trace.inputs(model.nq), [frames.place(model, at) for at in places])

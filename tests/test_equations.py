@@ -27,7 +27,6 @@ from robomodel.instants.sensors import (
 )
 from robomodel.papers.elimination_orders import ldlt, named_order
 
-SLOW = pytest.mark.slow
 ROBOTS = ("puma560", "five_bar", "mini_cheetah", pytest.param("tello", marks=pytest.mark.slow))
 HOW = [(view, split) for view in ("tree", "cluster") for split in ("none", "joint", "steps")]
 

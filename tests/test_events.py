@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import pytest
@@ -95,26 +94,6 @@ def test_speeds_are_along_the_surface_and_forces_along_its_normal() -> None:
     each = np.broadcast_to(normal, forces.shape)
     assert contact_events(times, forces, velocities, ["foot"], normals=each) == events
     assert contact_events(times, -forces, velocities, ["foot"], normals=each) == []
-
-
-@pytest.mark.parametrize(
-    ("change", "text"),
-    [
-        ({"times": [0.0, 1.0]}, "times are 4 increasing numbers"),
-        ({"times": [0.0, 1.0, 1.0, 2.0]}, "times are 4 increasing numbers"),
-        ({"forces": np.zeros((3, 1))}, r"forces and velocities are \(T, k, 3\)"),
-        ({"velocities": np.zeros((2, 1, 3))}, r"forces and velocities are \(T, k, 3\)"),
-        ({"names": ["a", "b"]}, "one for each of 1 contacts, got 2"),
-        ({"normals": [[0.0, 0.0, 1.0]]}, r"normals are \(3,\) or \(3, 1, 3\)"),
-        ({"clearance": 0.0}, "clearance and slip_speed are positive"),
-        ({"slip_speed": math.nan}, "clearance and slip_speed are positive"),
-    ],
-)
-def test_wrong_arguments(change: dict[str, Any], text: str) -> None:
-    times, forces, velocities = recorded([1, 1, 1])
-    arguments = {"times": times, "forces": forces, "velocities": velocities, "names": ["foot"]}
-    with pytest.raises(ValueError, match=text):
-        contact_events(**(arguments | change))
 
 
 # ---- motions -------------------------------------------------------------------------------------

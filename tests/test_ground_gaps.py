@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -446,49 +445,3 @@ def test_what_holds_at_a_contact() -> None:
     assert law == ContactLaw(0.5, 0.6, 0.4, None, 0.0)
     law = rm.Ground(0.5).law(GroundPoint("a", (0.0, 0.0, 0.0), 0.0, 0.2))
     assert law == ContactLaw(0.2, 0.2, 0.0, None, 0.0)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "text"),
-    [
-        ({"velocity": (1.0, 2.0)}, "velocity is three finite numbers"),
-        ({"velocity": (0.0, 0.0, 1.0)}, "moves along itself"),
-        ({"velocity": (1.0, 0.0, 0.0), "normal": (1, 0, 1)}, "moves along itself"),
-        ({"normal": (0.0, 0.0, 0.0)}, "normal is three finite numbers, not all zero"),
-        ({"normal": (0.0, 1.0)}, "normal is three finite numbers"),
-        ({"normal": (1, 0, 1), "height": [[0.0, 1.0]]}, "normal is for planes"),
-        ({"velocity": (0.0, math.nan, 0.0)}, "velocity is three finite numbers"),
-        ({"static_friction": 0.7}, "at least friction = 0.8, got 0.7"),
-        ({"static_friction": math.inf}, "static_friction needs a finite number"),
-        ({"stiffness": 0.0}, "stiffness is positive"),
-        ({"stiffness": -1.0}, "stiffness needs a finite number from 0 on, or None, got -1.0"),
-        ({"damping": 1.0}, "damping needs a stiffness"),
-        ({"stiffness": 1e4, "restitution": 0.5}, "rebounds by its stiffness and damping: leave"),
-        ({"stiffness": 1.0, "damping": math.nan}, "damping needs a finite number"),
-        ({"height": [[0.0, math.nan]]}, "finite heights"),
-        ({"spacing": 0.0}, "spacing needs a positive number"),
-        ({"friction": -1.0}, "friction needs a finite number from 0 on"),
-        ({"restitution": 1.1}, "restitution is from 0 to 1"),
-        ({"origin": (0.0,)}, "origin is two numbers"),
-    ],
-)
-def test_what_no_ground_is(arguments: dict[str, Any], text: str) -> None:
-    with pytest.raises(ValueError, match=text):
-        rm.Ground(**arguments)
-
-
-def test_wrong_numbers_and_points() -> None:
-    hard: Any = "hard"
-    with pytest.raises(TypeError, match="stiffness must be a number"):
-        rm.Ground(stiffness=hard)
-    ground = rm.Ground()
-    with pytest.raises(ValueError, match=r"centres are points \(..., k, 3\)"):
-        ground.surfaces([0.0, 0.0, 0.0])
-    with pytest.raises(ValueError, match="radii are a number or one for each centre"):
-        ground.surfaces(np.zeros((4, 3)), [0.1, 0.2])
-    with pytest.raises(ValueError, match="several places need count"):
-        ground.surfaces(np.zeros((2, 3)), count=2)
-    with pytest.raises(ValueError, match="several places need count"):
-        ground.surfaces(np.zeros((2, 3)), reach=0.1, count=0)
-    with pytest.raises(ValueError, match="radii are finite numbers from 0 on"):
-        ground.surfaces(np.zeros((2, 3)), [0.1, -0.2])

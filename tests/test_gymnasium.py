@@ -1,4 +1,4 @@
-"""Robots as a vector environment: gymnasium's checks, resets, wrappers, wrong arguments."""
+"""Robots as a vector environment: gymnasium's checks, resets, wrappers."""
 
 from __future__ import annotations
 
@@ -141,14 +141,3 @@ def test_targets_are_actions_with_loops() -> None:
     env.reset(options={"reset_mask": np.array([True, False, True])})  # targets are those of pd
     np.testing.assert_array_equal(env.sim.targets[[0, 2]], 0.0)
     np.testing.assert_array_equal(env.sim.targets[1, 6:], np.float32(0.1))
-
-
-def test_wrong_arguments() -> None:
-    with pytest.raises(ValueError, match="max_episode_steps"):
-        environment(max_episode_steps=0)
-    with pytest.raises(ValueError, match="observation gives"):
-        environment(observation=lambda sim: sim.time)
-    with pytest.raises(ValueError, match="actions are"):
-        environment().step(np.zeros((3, 1)))
-    with pytest.raises(TypeError, match="tolerance"):
-        environment(tolerance=1.0)

@@ -237,21 +237,3 @@ def test_a_floating_base_left_out_is_free():
     tau, rates = rm.hybrid(model, q[0], v[0], a=joints, backend="numpy")
     np.testing.assert_array_equal(tau[:6], 0.0)
     np.testing.assert_allclose(rm.aba(model, q[0], v[0], tau, backend="numpy"), rates, atol=1e-9)
-
-
-def test_unclear_questions_are_refused():
-    model = rm.robots.load("five_bar")
-    q, v = model.neutral(), np.zeros(2)
-    with pytest.raises(ValueError, match="'J3' is no independent joint: it depends on others"):
-        rm.hybrid(model, q, v, tau={"J1": 0.0, "J2": 0.0}, a={"J3": 1.0})
-    with pytest.raises(ValueError, match="'J1' is given twice"):
-        rm.hybrid(model, q, v, tau={"J1": 0.0, "J2": 0.0}, a={"J1": 1.0})
-    with pytest.raises(ValueError, match="neither force nor acceleration of 'J2'"):
-        rm.hybrid(model, q, v, tau={"J1": 0.0})
-    with pytest.raises(ValueError, match="did you mean 'J1'"):
-        rm.hybrid(model, q, v, tau={"J11": 0.0, "J2": 0.0})
-    with pytest.raises(ValueError, match="takes no known joints"):
-        rm.compile(model, "aba", known=["J1"])
-    with pytest.raises(ValueError, match="needs 6 numbers"):
-        rm.hybrid(rm.robots.load("mini_cheetah"), np.zeros(19), np.zeros(18),
-                  tau={"Floating Base_joint": np.zeros(5)})  # fmt: skip

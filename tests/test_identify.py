@@ -246,31 +246,6 @@ def test_what_is_free() -> None:
         exists(fit)
 
 
-def test_wrong_arguments() -> None:
-    model = rm.robots.load("belt_leg")
-    q, v, a = motion(model, 1, 10)
-    tau = rm.rnea(model, q, v, a)
-    for arguments, options, message in (
-        ((q, v, a, tau[:, :2]), {}, "tau needs nv = 3 numbers"),
-        ((q, v, a, tau[:4]), {}, "batch axes do not broadcast"),
-        ((q, v, a, tau * np.nan), {}, "no forces to learn from"),
-        ((q, v, a, tau + np.inf), {}, "tau is not finite"),
-        ((q, v, a * np.nan, tau), {}, "a is not finite"),
-        ((q[:0], v[:0], a[:0], tau[:0]), {}, "no samples"),
-        ((q, v, None, tau), {}, "step is needed"),
-        ((q, v, a, tau), {"step": 0.1}, "step is for motions without"),
-        ((q, v, a, tau), {"prior": 0.0}, "prior must be positive"),
-        ((q, v, a, tau), {"free": []}, "nothing is free"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            rm.identify(model, *arguments, **options)
-    with pytest.raises(KeyError, match=r"'knee_lnk'; did you mean 'knee_link'"):
-        rm.identify(model, q, v, a, tau, free="knee_lnk")
-    linkage = FIVE_BAR
-    with pytest.raises(rm.errors.ClosureError):
-        rm.identify(linkage, np.ones((2, 4)), np.zeros((2, 2)), np.zeros((2, 2)), np.zeros((2, 2)))
-
-
 def written(path: Path, names: list[str], columns: list[Array]) -> Path:
     with path.open("w", newline="", encoding="utf-8") as stream:
         file = csv.writer(stream)

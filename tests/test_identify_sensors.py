@@ -216,6 +216,8 @@ def test_intervals_and_cross_validation() -> None:
     assert np.all(ends[:, 1] >= fit.values)
     wide = fit.interval(0.99)
     assert np.all(wide[:, 1] >= ends[:, 1])
+    with pytest.raises(ValueError, match="level is a probability"):
+        fit.interval(1.5)
     told = fit.information_gain > 0.95
     inside = (ends[told, 0] <= values[told]) & (values[told] <= ends[told, 1])
     assert told.sum() > 5
@@ -223,41 +225,3 @@ def test_intervals_and_cross_validation() -> None:
     assert np.allclose(fit.measured, tau)
     assert np.allclose(np.sqrt(np.mean((fit.measured - fit.predicted) ** 2, 0)), fit.residual)
     assert np.allclose(np.sqrt(np.mean((fit.measured - fit.file) ** 2, 0)), fit.before)
-
-
-def test_wrong_arguments() -> None:
-    q, v, a = motion(LEG, 1, 10)
-    tau = rm.rnea(LEG, q, v, a)
-    said = at_motors(LEG, q, v, a, ROTORS)
-    for arguments, options, message in (
-        ((q, v, a), {}, "either as tau or as currents"),
-        ((q, v, a, tau), {"currents": tau}, "either as tau or as currents"),
-        ((q, v, a, tau), {"constants": 1.0}, "constants are for currents"),
-        ((q, v, a), {"currents": tau, "constants": "none"}, "'unknown', not 'none'"),
-        ((q, v, a), {"currents": tau, "constants": 0.0}, "finite and not zero"),
-        ((q, v, a), {"currents": tau[:, :2], "constants": 1.0}, "currents needs nu = 3"),
-        ((*said, tau), {"encoders": ROTORS[:2]}, "encoders have 2 velocities"),
-        ((*said, tau), {"encoders": (*ROTORS[:2], ROTORS[0])}, "is given twice"),
-        (
-            (*said, tau),
-            {"encoders": (*ROTORS[:2], "knee_link_joint")},
-            "contradict|do not tell",
-        ),
-        ((q, v, a, tau), {"folds": 1}, "folds is 0 or at least 2"),
-        ((q, v, a, tau), {"folds": 11}, "10 samples make no 11 blocks"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            rm.identify(LEG, *arguments, **options)
-    for options, message in (
-        ({"encoders": (*ROTORS[:2], "ankle_rotor")}, "no joint 'ankle_rotor'; did you mean"),
-        ({"offsets": "knee"}, "offsets: no encoder 'knee'"),
-        ({"ratios": "knee_gear"}, "ratios: no coupling 'knee_gear'; did you mean 'knee_belt'"),
-        ({"f_ext": {"foot": np.zeros(6)}}, "no link 'foot'"),
-    ):
-        with pytest.raises(KeyError, match=message):
-            rm.identify(LEG, q, v, a, tau, **options)
-    with pytest.raises(KeyError, match="no actuator 'x'"):
-        rm.identify(LEG, q, v, a, currents=tau, constants={"x": 1.0})
-    fit = rm.identify(LEG, q, v, a, tau, free="mass")
-    with pytest.raises(ValueError, match="level is a probability"):
-        fit.interval(1.5)

@@ -302,25 +302,6 @@ def test_a_singular_state_is_not_a_number_for_itself_alone() -> None:
     assert np.isfinite(impulses[[0, 2]]).all()
 
 
-def test_what_is_refused() -> None:
-    model = rm.robots.load("mini_cheetah")
-    q, v = state(model, 7)
-    for options, message in (
-        ({"restitution": 1.5}, "from 0"),
-        ({"restitution": np.nan}, "from 0"),
-        ({"restitution": [0.1, 0.2, 0.3]}, r"shape \(\) or \(..., 4\)"),
-        ({"normals": (0, 1)}, r"\(3,\) or \(..., 4, 3\)"),
-        ({"normals": np.ones((3, 3))}, r"\(3,\) or \(..., 4, 3\)"),
-        ({"normals": (0, 0, 0)}, "direction"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            rm.impulse(model, q, v, FEET, **options)
-    with pytest.raises(ValueError, match="v needs"):
-        rm.impulse(model, q, v[:-1], FEET)
-    with pytest.raises(KeyError, match="foot"):
-        rm.impulse(model, q, v, ["FR_foot"])
-
-
 # ---- approximations ------------------------------------------------------------------------------
 
 

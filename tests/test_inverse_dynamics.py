@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import re
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -445,38 +443,3 @@ def test_contradictions_are_named_and_batches_go_on() -> None:
         one = control(q, v[i], {"Floating Base": here, "posture": q})
         for part, whole in zip(one, (a, u, forces), strict=True):
             np.testing.assert_allclose(whole[i], part, rtol=0, atol=1e-9)
-
-
-@pytest.mark.slow_cases("<lambda>-ValueError-v is not finite")
-@pytest.mark.parametrize(
-    ("call", "error", "message"),
-    [
-        (lambda m: InverseDynamics(m, FrameTask("Floating Bas")), rm.errors.UnknownNameError,
-         "did you mean 'Floating Base'?"),
-        (lambda m: InverseDynamics(m, PostureTask(), contacts=["FR_foot"]),
-         rm.errors.UnknownNameError,
-         "did you mean"),
-        (lambda m: InverseDynamics(m, PostureTask(), contacts=FEET, friction=-1.0), ValueError,
-         "friction is a number from 0 on"),
-        (lambda m: InverseDynamics(m, PostureTask(), limits="motor"), ValueError,
-         "limits 'motor' are not known"),
-        (lambda m: InverseDynamics("x.urdf", PostureTask()), TypeError, "load it first"),
-        (lambda m: InverseDynamics(m, PostureTask(), damping=0.0), ValueError, "positive"),
-        (lambda m: InverseDynamics(m, PostureTask())(m.neutral(), np.zeros(3), {}), ValueError,
-         "v needs nv = 18"),
-        (lambda m: InverseDynamics(m, PostureTask())(m.neutral(), np.zeros(18), {}), ValueError,
-         "no target of task 'posture'"),
-        (lambda m: InverseDynamics(m, PostureTask())(
-            m.neutral(), np.full(18, np.nan), {"posture": m.neutral()}), ValueError,
-         "v is not finite"),
-        (lambda m: InverseDynamics(m, FrameTask("Floating Base"))(
-            m.neutral(), np.zeros(18), {"Floating Base": np.zeros((4, 4))}), ValueError,
-         "is no pose"),
-        (lambda m: InverseDynamics(m, PostureTask(), contacts=FEET)(
-            m.neutral(), np.zeros(18), {"posture": m.neutral()}, standing=[True]), ValueError,
-         "standing says of each of 4 contacts"),
-    ],
-)  # fmt: skip
-def test_wrong_arguments(call: Callable[[Any], Any], error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match=re.escape(message)):
-        call(rm.robots.load("mini_cheetah"))

@@ -118,20 +118,6 @@ def test_states_that_lack_joints_or_contradict_themselves() -> None:
     assert status.tolist() == [0, 2, 0]
 
 
-def test_wrong_arguments() -> None:
-    first, second = LEG.dof_names
-    with pytest.raises(ValueError, match=f"positions of '{first}' leave '{second}' open"):
-        rm.joint_states(LEG, {first: 0.0})
-    with pytest.raises(ValueError, match=f"velocities of '{first}' leave '{second}' open"):
-        rm.joint_states(LEG, {first: 0.0, second: 0.0}, {first: 0.0})
-    with pytest.raises(ValueError, match=f"is called '{first}s'; did you mean '{first}'"):
-        rm.joint_states(LEG, {f"{first}s": 0.0})
-    with pytest.raises(ValueError, match="positions of no joint are given"):
-        rm.joint_states(LEG, {})
-    with pytest.raises(TypeError, match="positions maps joints to numbers, not list"):
-        rm.joint_states(LEG, [0.0, 1.0])  # type: ignore[arg-type]
-
-
 @pytest.mark.parametrize("ending", few([".csv", ".parquet", ".mcap", ".db3", ""], ".csv", ".db3"))
 def test_logs_are_completed(ending: str, tmp_path: Path, run: Any) -> None:
     """A log of two motors through every form, and what it gives is a log again."""

@@ -193,29 +193,6 @@ def test_derivatives_are_those_of_differences(kind) -> None:
             np.testing.assert_allclose(slopes[i][:, :, k], change, atol=1e-7)
 
 
-@pytest.mark.parametrize(
-    ("change", "error", "message"),
-    [
-        ({"standing": np.ones((4, 4))}, ValueError, "standing needs shape"),
-        ({"encoders": np.zeros((3, 5))}, ValueError, r"encoders needs shape \(T, 12\)"),
-        ({"noise": {"gyroskope": 1.0}}, ValueError, "no noise 'gyroskope'"),
-        ({"noise": {"slip": 0.0}}, ValueError, "must be positive"),
-        ({"feet": [], "standing": np.ones((3, 0))}, ValueError, "one or more"),
-        ({"imu": "head"}, KeyError, "head"),
-    ],
-)
-def test_what_does_not_fit_is_refused(change, error, message) -> None:
-    model = rm.robots.load("mini_cheetah")
-    feet = [f"{leg}_foot_contact" for leg in ("HR", "HL", "FR", "FL")]
-    given = {
-        "q": model.neutral(), "imu": "Floating Base", "feet": feet,
-        "gyroscope": np.zeros((3, 3)), "accelerometer": np.zeros((3, 3)),
-        "encoders": np.zeros((3, 12)), "standing": np.ones((3, 4), dtype=bool),
-    }  # fmt: skip
-    with pytest.raises(error, match=message):
-        leg_odometry(model, STEP, **given | change)
-
-
 def test_robots_that_stand_fast_do_not_walk() -> None:
     model = rm.robots.load("puma560")
     with pytest.raises(ValueError, match="floating base"):

@@ -31,12 +31,6 @@ from robomodel.parsers.mjcf.writer import to_mjcf
 from robomodel.vocabulary.inertias import physical_inertias
 
 NUMPY = {"backend": "numpy"}  # no kernels are made
-QUICK = [
-    pytest.param(name, marks=pytest.mark.slow)
-    if name in ("tello_with_arms", "jvrc1", "mit_humanoid")
-    else name
-    for name in rm.robots.names()
-]
 UNSAYABLE = {"jvrc1": "rotor", "tello": "crank", "tello_with_arms": "crank"}
 """What MuJoCo takes no body for: rotors such as no body is, and massless cranks."""
 

@@ -473,11 +473,6 @@ def test_a_file_that_never_moves_loads() -> None:
     assert "nothing moves" in model.notes[0]
 
 
-def test_gravity_must_be_a_vector() -> None:
-    with pytest.raises(ValueError, match="gravity needs three finite numbers"):
-        rm.load(four_bar(), gravity=(0.0, float("nan"), 1.0))
-
-
 def test_clusters_are_shown_for_people() -> None:
     """The names of what moves, what ties it and what moves it; no pages of numbers."""
     assert repr(rm.robots.load("five_bar").clusters[0]) == (

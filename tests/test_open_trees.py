@@ -433,20 +433,6 @@ def test_freedoms_that_no_whole_joints_have() -> None:
     np.testing.assert_allclose(rm.rnea(model, q, v, v, method="projection"), tau, atol=1e-14)
 
 
-def test_unknown_methods_are_told() -> None:
-    model = rm.robots.load("four_bar")
-    q, v = model.neutral(), np.zeros(1)
-    known = "'cluster', 'projection', 'approximate', 'tendons', 'unconstrained'"
-    with pytest.raises(ValueError, match=f"'lagrange' is not known of 'rnea'; known are {known}"):
-        rm.rnea(model, q, v, v, method="lagrange")
-    with pytest.raises(ValueError, match="method 'fast' is not known of 'aba'"):
-        rm.compile(model, "aba", method="fast")
-    with pytest.raises(ValueError, match="method 'projection' is not known of 'crba'"):
-        rm.compile(model, "crba", method="projection")
-    with pytest.raises(ValueError, match="kind 'sparse' is not known"):
-        rm.armature(model, kind="sparse")
-
-
 @pytest.mark.slow
 def test_methods_cost_what_they_should() -> None:
     """Flops on Mini Cheetah: clusters need less than projection, that less than multipliers.

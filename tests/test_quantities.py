@@ -277,24 +277,6 @@ def test_limits_are_arrays() -> None:
             values[0] = 0.0
 
 
-def test_wrong_arguments() -> None:
-    model = rm.robots.load("crank_rocker")
-    q = model.neutral()
-    for call in (rm.jacobian, rm.frame_pose):
-        with pytest.raises(KeyError, match="no link 'rokker'"):
-            call(model, q, "rokker")
-    with pytest.raises(ValueError, match="reference 'WORLD' is not known"):
-        rm.jacobian(model, q, "rocker", reference="WORLD")
-    with pytest.raises(ValueError, match="'crba' takes no reference"):
-        rm.compile(model, "crba", reference="world")
-    with pytest.raises(ValueError, match="v needs nv = 1 numbers"):
-        rm.coriolis(model, q, np.zeros(2))
-    with pytest.raises(ValueError, match="backend"):
-        rm.centroidal_map(model, q, backend="fortran")
-    with pytest.raises(ValueError, match="not finite"):
-        rm.coriolis(model, q, np.full(1, np.nan), check=True)
-
-
 def test_links_fixed_to_the_world_do_not_move() -> None:
     model = rm.robots.load("four_bar")
     (q,), (v,), (a,) = states(model, 1)

@@ -308,25 +308,6 @@ def test_ranges_of_several_freedoms() -> None:
     assert rm.joint_range(model, "B").upper_by == "D"
 
 
-def test_wrong_arguments() -> None:
-    model = belted_leg((-0.7, 0.8), (-0.5, 2.5))
-    with pytest.raises(rm.errors.UnknownNameError, match="did you mean 'knee'"):
-        rm.joint_range(model, "kneee")
-    with pytest.raises(ValueError, match="nq = 5"):
-        rm.joint_range(model, "knee", np.zeros(4))
-    with pytest.raises(ValueError, match="one configuration"):
-        rm.joint_range(model, "knee", np.tile(model.neutral(), (3, 1)))
-    with pytest.raises(TypeError, match=r"rm\.load"):
-        rm.joint_range("leg.urdf", "knee")
-    ball = rm.load(
-        robot(link("a"), '<joint name="b" type="spherical"><parent link="base"/>'
-              '<child link="a"/></joint>'), floating_base=True
-    )  # fmt: skip
-    for name in ball.joint_names:
-        with pytest.raises(ValueError, match="freedoms and no range"):
-            rm.joint_range(ball, name)
-
-
 def consumers(kind: str) -> rm.Model:
     if kind == "belt over a hip":
         return belted_leg((-0.7, 0.8), (-0.5, 2.5))

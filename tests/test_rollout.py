@@ -325,23 +325,6 @@ def test_what_cannot_move_stays() -> None:
         assert [x.shape for x in motion] == [(*batch, 4, 0)] * 2
 
 
-def test_refusals() -> None:
-    model, q, v = state("crank_rocker")
-    tau = np.zeros((4, 1))
-    for arguments, options, message in (
-        ((q, v, tau, 1e-3), {"method": "rk5"}, "method 'rk5' is not known"),
-        ((q, v, tau, math.nan), {}, "step must be"),
-        ((q, v, tau, 1e-3), {"closing": 0}, "at least one"),
-        ((q, v, tau, 1e-3), {"backend": "gpu"}, "backend 'gpu'"),
-        ((q, v, np.zeros(1), 1e-3), {}, "axis of time"),
-        ((q, v, np.zeros((4, 2)), 1e-3), {}, "tau needs nv = 1"),
-        ((q + 0.1, v, tau, 1e-3), {}, "open at q"),
-        ((np.tile(q, (2, 1)), v, np.zeros((3, 4, 1)), 1e-3), {}, "do not broadcast"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            rm.rollout(model, *arguments, **options)
-
-
 def test_the_ways_of_before_warn() -> None:
     """A method without its name, details=, and a rollout as a tuple, for a release."""
     model, q, v = state("four_bar")

@@ -260,13 +260,12 @@ def test_linkages_saturate_at_their_cranks() -> None:
     assert np.all(run.tau[:, 0] <= 4.0)
 
 
-def test_wrong_arguments() -> None:
-    model = wheel(CURVE)
-    with pytest.raises(ValueError, match="tau"):
-        rm.dynamics.saturate(model, [0.0], [0.0], [1.0, 2.0])
+def test_without_motors_nothing_is_lost() -> None:
     bare = rm.load(four_bar())
-    q = bare.neutral()
-    given, u, lost = rm.dynamics.saturate(bare, q, [1.0], [5.0])
+    given, u, lost = rm.dynamics.saturate(bare, bare.neutral(), [1.0], [5.0])
     assert (given[0], u.shape, lost.shape) == (5.0, (0,), (0,))
+
+
+def test_unless_asked_nothing_saturates() -> None:
     plain = rm.simulate(wheel(CURVE), [0.0], tau=[1.0], duration=0.01)
     assert plain.saturated is None

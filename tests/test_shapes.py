@@ -130,15 +130,6 @@ def test_what_encloses_nothing_is_told() -> None:
         with_inertias(flat, "collision", strict=True)
 
 
-def test_arguments_are_checked() -> None:
-    description = Description("r", (Link("a"),))
-    with pytest.raises(ValueError, match="'collision' or 'visual', got 'mesh'"):
-        with_inertias(description, "mesh")  # type: ignore[arg-type]
-    for density in (0.0, -1.0, math.nan, math.inf):
-        with pytest.raises(ValueError, match="density needs a positive number"):
-            with_inertias(description, "visual", density=density)
-
-
 # ---- meshes --------------------------------------------------------------------------------------
 
 

@@ -274,50 +274,6 @@ def test_states_that_are_not_finite() -> None:
         assert caught.value.time == pytest.approx(0.05, abs=2e-3)
 
 
-def test_refusals() -> None:
-    model, q, v = crank_rocker()
-    for arguments, options, message in (
-        ((q, v), {"method": "euler"}, "method 'euler' is not known"),
-        ((q, v), {"step": -1.0}, "step must be a positive number"),
-        ((q, v), {"duration": -1.0}, "duration must be"),
-        ((q, v), {"duration": None}, "duration must be"),
-        ((q[:2], v), {}, "q needs nq = 3"),
-        ((np.tile(q, (2, 1)), v), {}, "rollout takes batches"),
-        ((q + 0.1, v), {}, "open at q"),
-        ((q, [math.nan]), {}, "finite"),
-        ((q, v), {"tau": [1.0, 2.0]}, "tau needs nv = 1"),
-        ((q, v), {"tau": [math.nan]}, "tau must be finite"),
-        ((q, v), {"tau": np.zeros((2, 2, 1))}, r"tau must be \(nv,\) or"),
-        ((q, v), {"tau": np.zeros((7, 1)), "step": 0.01}, "7 rows of tau"),
-        ((q, v), {"tau": lambda *_: [1.0, 2.0]}, "must give nv = 1 forces"),
-        ((q, v), {"f_ext": {"rocker": np.zeros(5)}}, "needs 6"),
-        ((q, v), {"f_ext": {"rocker": np.zeros((2, 3, 6))}}, "wrenches must be"),
-        (
-            (q, v),
-            {"tau": np.zeros((10, 1)), "f_ext": {"rocker": np.zeros((9, 6))}, "step": 0.01},
-            "different numbers of rows",
-        ),
-        ((q, v), {"f_ext": lambda *_: {"rocker": np.zeros(5)}}, "six numbers, gave 'rocker'"),
-        ((q, v), {"atol": 0.0}, "atol must be a positive number"),
-        ((q, v), {"atol": 0.0, "rtol": 0.0}, "atol must be a positive number"),
-        ((q, v), {"atol": -1e-9}, "atol must be a positive number"),
-        ((q, v), {"atol": math.nan}, "atol must be a positive number"),
-        ((q, v), {"rtol": -1e-9}, "rtol must be a number from 0 on"),
-        ((q, v), {"rtol": math.inf}, "rtol must be a number from 0 on"),
-        ((q, v), {"step": 1e-300, "method": "rk4"}, "too short for a duration of"),
-        ((q, v), {"step": 5e-324, "method": "rk4"}, "too short for a duration of"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            rm.simulate(model, *arguments, **{"duration": 0.1, **options})
-    for f_ext in ({"rocke": np.zeros(6)}, lambda t, *_: {} if t == 0.0 else {"rocke": np.ones(6)}):
-        with pytest.raises(KeyError, match="did you mean 'rocker'"):
-            rm.simulate(model, q, v, duration=0.1, f_ext=f_ext)
-    with pytest.raises(TypeError, match="must give a mapping of links to wrenches, gave None"):
-        rm.simulate(model, q, v, duration=0.1, f_ext=lambda *_: None)
-    with pytest.raises(TypeError, match="f_ext maps links to wrenches, not list"):
-        rm.simulate(model, q, v, duration=0.1, f_ext=[np.zeros(6)])
-
-
 # ---- what comes out ------------------------------------------------------------------------------
 
 

@@ -12,8 +12,6 @@ from texts import coupling, four_bar, joint, link, robot
 
 import robomodel as rm
 
-Array = np.ndarray
-
 
 @pytest.mark.parametrize("name", ROBOTS)
 def test_closed_configurations_are_states(name: str) -> None:

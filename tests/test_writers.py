@@ -442,19 +442,3 @@ def test_what_was_warned_of_is_warned_of_again() -> None:
         model = rm.load(odd)
     with pytest.warns(DescriptionWarning, match="length 2"):
         assert differences(model.description, rm.load(written(model)).description) == []
-
-
-@pytest.mark.parametrize("write", [rm.write_urdf, rm.write_sdf, rm.write_mjcf, rm.write_usd])
-def test_wrong_arguments_of_writers(write: Callable[..., object], tmp_path: Path) -> None:
-    model = rm.load(four_bar())
-    with pytest.raises(TypeError, match=r"a Model is needed, not the text .*rm\.load"):
-        write("four_bar", tmp_path / "out")
-    with pytest.raises(TypeError, match="unexpected keyword argument 'aproximate'"):
-        write(model, tmp_path / "out", aproximate=True)
-    with pytest.raises(TypeError, match="to a path or an open text file, not to int"):
-        write(model, 3)
-    with pytest.raises(ValueError, match="meshes is 'copy', 'keep' or 'drop', got 'none'"):
-        write(model, tmp_path / "out", meshes="none")
-    with pytest.raises(FileNotFoundError, match="there is no folder"):
-        write(model, tmp_path / "none" / "out")
-    assert not list(tmp_path.iterdir())

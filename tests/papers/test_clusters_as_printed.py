@@ -58,14 +58,6 @@ def model(request: pytest.FixtureRequest) -> rm.Model:
     return ball() if request.param == "balls" else rm.robots.load(request.param)
 
 
-def bodies_of(objects: tuple[ClusterOperators, ...]) -> dict[str, tuple[int, slice]]:
-    return {
-        body: (k, slice(6 * n, 6 * n + 6))
-        for k, o in enumerate(objects)
-        for n, body in enumerate(o.bodies)
-    }
-
-
 # ---- operators -----------------------------------------------------------------------------------
 
 
@@ -348,25 +340,7 @@ def test_propagation_counts_fewer_operations_where_branches_meet() -> None:
         clusters.propagation(model, frames, "aba")
 
 
-# ---- wrong arguments -----------------------------------------------------------------------------
-
-
-def test_wrong_arguments_are_refused() -> None:
+def test_without_forces_nothing_is_articulated() -> None:
     model = rm.robots.load("four_bar")
-    q, v, a, _ = states(model)
-    with pytest.raises(ValueError, match=r"tau .*nv"):
-        operators(model, q, v, [1.0, 2.0])
-    with pytest.raises(ValueError, match=r"q .*nq"):
-        clusters.gauss(model, q[:-1], v, a)
-    (o,) = operators(model, q, v)
+    (o,) = operators(model, *states(model)[:2])
     assert o.articulated_inertia is None
-    with pytest.raises(ValueError, match="call operators with tau"):
-        _ = o.D
-    g = clusters.gauss(model, q, v, a)
-    with pytest.raises(ValueError, match="six times"):
-        g.cost_to_go[0](np.zeros(6))
-    with pytest.raises(ValueError, match="nobody"):
-        clusters.pv_osim(model, q, ["nobody"])
-    geared = rm.robots.load("mini_cheetah")
-    with pytest.raises(ValueError, match="leaves out"):
-        clusters.approximate_efpa(geared, geared.neutral(), geared.bodies[2].name)
