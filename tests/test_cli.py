@@ -531,7 +531,7 @@ def test_what_is_known_at_ctrl_c_is_printed(
 ) -> None:
     """On the screen alone; files are not written."""
 
-    def pressed(*_: object) -> list[Finding]:
+    def pressed(*_: object, **options: object) -> list[Finding]:
         raise KeyboardInterrupt
 
     def interrupted(*arguments: str) -> tuple[str, str]:
@@ -555,6 +555,19 @@ def test_what_is_known_at_ctrl_c_is_printed(
     out, said = interrupted("lint", str(tmp_path), "--jobs", "1")
     assert "here.urdf:3: warning [odd]: an oddity\n" in out
     assert said == "incomplete: 1 of 3 files\ninterrupted\n"
+    monkeypatch.setattr("robomodel.reports.actuation.study.cylinders", pressed)
+    out, said = interrupted("actuation", "four_bar")
+    assert "four_bar" in out
+    assert said == "incomplete: 4 of 10 parts\ninterrupted\n"
+    log = tmp_path / "log.csv"
+    log.write_text(
+        "time,q.joint1,v.joint1,a.joint1,tau.joint1,hand\n0,0.3,0,0,1.5,2\n0.1,0.3,0,0,,2\n"
+    )
+    monkeypatch.setattr("robomodel.cli.identification._identified.__defaults__", (pressed,))
+    out, said = interrupted("identify", "four_bar", str(log))
+    assert "2 samples of log.csv, 1 forces; nothing is fitted" in out
+    assert "hand" in out
+    assert said == "incomplete: the fit\ninterrupted\n"
 
 
 @pytest.mark.slow

@@ -17,7 +17,7 @@ from robomodel.cli.common import HasPage, UserError, blaming, named_number, opti
 from robomodel.cli.files import WRITERS, form_of
 from robomodel.cli.robot import Robot
 from robomodel.dynamics.kinematics.frames import FrameLike
-from robomodel.errors import DescriptionWarning, check_names, did_you_mean, few, warn
+from robomodel.errors import DescriptionWarning, Interrupted, check_names, did_you_mean, few, warn
 from robomodel.identification import (
     BaseParameters,
     Identified,
@@ -26,7 +26,7 @@ from robomodel.identification import (
     predicted,
     read_log,
 )
-from robomodel.identification.logs import read_readings
+from robomodel.identification.logs import Log, read_readings
 from robomodel.model import Model
 from robomodel.reports.document import Bullets, Document, Section, Table
 from robomodel.reports.identification import by_owner, document
@@ -164,7 +164,10 @@ def _identified(
     model = robot.load()
     with blaming(str(path)):
         log = read_log(model, path, **reading)
-        fit = fitted(model, log, **options)
+        try:
+            fit = fitted(model, log, **options)
+        except KeyboardInterrupt as pressed:
+            raise Interrupted("the fit", _what_was_read(model, log, path)) from pressed
     if plot is not None:
         from robomodel.views import draw_residuals
 
@@ -181,6 +184,19 @@ def _identified(
             sections=[Section("", [f"{output} written"]), *report.sections],
         )
     return HasPage(document=report, status=1 if fit.suspicions else 0)
+
+
+def _what_was_read(model: Model, log: Log, path: Path) -> HasPage:
+    """The log's samples, before any fit."""
+    forces, kind = (log.currents, "currents") if log.tau is None else (log.tau, "forces")
+    known = int(np.sum(np.isfinite(forces))) if forces is not None else 0
+    said = f"{len(log.v)} samples of {path.name}, {known} {kind}; nothing is fitted"
+    sections = [
+        Section("Notes", [Bullets(log.notes)]),
+        Section("Columns that were not used", [Bullets(log.unused)]),
+    ]
+    data = {"samples": len(log.v), "unused": log.unused}
+    return HasPage(document=Document(model.name, said, sections, data=data))
 
 
 def _forces(model: Model, measured: list[str] | None, contacts: list[str] | None) -> str:

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -36,7 +37,7 @@ from robomodel.dynamics.actuators.limbs import (
     unit_rates,
 )
 from robomodel.dynamics.kinematics.frames import FrameLike
-from robomodel.errors import UnknownNameError, as_names, check_names, did_you_mean
+from robomodel.errors import Interrupted, UnknownNameError, as_names, check_names, did_you_mean
 from robomodel.mechanism.constraints import LoopJoint
 from robomodel.mechanism.joints import Revolute
 from robomodel.model import Model
@@ -170,16 +171,16 @@ class Actuation(HasDocument):
 
     robot: str
     file: str
-    drives: tuple[Drive, ...]
-    joints: tuple[JointEnvelope, ...]
-    limbs: tuple[LimbMap, ...]
-    four_bars: tuple[FourBar, ...]
-    transmissions: tuple[Transmission, ...]
-    cylinders: tuple[Cylinder, ...]
-    polygons: tuple[Polygon, ...]
-    workspaces: tuple[Workspace, ...]
-    speed_torque: tuple[SpeedTorque, ...]
-    losses: tuple[LossyJoint, ...]
+    drives: tuple[Drive, ...] = ()
+    joints: tuple[JointEnvelope, ...] = ()
+    limbs: tuple[LimbMap, ...] = ()
+    four_bars: tuple[FourBar, ...] = ()
+    transmissions: tuple[Transmission, ...] = ()
+    cylinders: tuple[Cylinder, ...] = ()
+    polygons: tuple[Polygon, ...] = ()
+    workspaces: tuple[Workspace, ...] = ()
+    speed_torque: tuple[SpeedTorque, ...] = ()
+    losses: tuple[LossyJoint, ...] = ()
 
     @property
     def reflected(self) -> dict[str, Array]:
@@ -239,34 +240,44 @@ def actuation(
     Raises:
         UnknownNameError: An unknown link or joint.
         ValueError: Joints that cannot be moved so, or have no row.
+        Interrupted: After Ctrl-C, with the parts that were done.
 
     Examples:
         >>> study = rm.actuation(rm.robots.load("crank_rocker"))
         >>> study.four_bars[0].kind
         'crank-rocker'
     """
-    envelopes = joint_envelopes(model) if rows is None else _named_rows(model, rows)
-    bars = [
-        bar
-        for cluster in model.clusters
-        if cluster.geometry.loop_joints
-        for bar in four_bars(model, cluster, _measured(model, cluster))
-    ]
-    slides = tuple(cylinders(model))
-    return Actuation(
-        model.name,
-        model.description.source.file,
-        _drives(model, envelopes),
-        envelopes,
-        tuple(_limbs(model)),
-        tuple(bars),
-        (*_other_rods(model, bars), *(each.transmission for each in slides)),
-        slides,
-        tuple(_polygons(model, envelopes)),
-        () if foot is None else (workspace(model, foot, joints),),
-        tuple(each for joint in envelopes for each in _speed_torque(model, joint)),
-        tuple(lossy_joints(model, envelopes)),
-    )
+    study = Actuation(model.name, model.description.source.file)
+    parts: dict[str, Callable[[], Iterable[Any]]] = {
+        "joints": lambda: joint_envelopes(model) if rows is None else _named_rows(model, rows),
+        "drives": lambda: _drives(model, study.joints),
+        "limbs": lambda: _limbs(model),
+        "four_bars": lambda: _four_bars(model),
+        "cylinders": lambda: cylinders(model),
+        "transmissions": lambda: (
+            *_other_rods(model, study.four_bars),
+            *(each.transmission for each in study.cylinders),
+        ),
+        "polygons": lambda: _polygons(model, study.joints),
+        "workspaces": lambda: () if foot is None else (workspace(model, foot, joints),),
+        "speed_torque": lambda: (
+            each for joint in study.joints for each in _speed_torque(model, joint)
+        ),
+        "losses": lambda: lossy_joints(model, study.joints),
+    }
+    for done, (name, part) in enumerate(parts.items()):
+        try:
+            known: Any = tuple(part())
+            study = replace(study, **{name: known})
+        except KeyboardInterrupt as pressed:
+            raise Interrupted(f"{done} of {len(parts)} parts", study) from pressed
+    return study
+
+
+def _four_bars(model: Model) -> Iterator[FourBar]:
+    for cluster in model.clusters:
+        if cluster.geometry.loop_joints:
+            yield from four_bars(model, cluster, _measured(model, cluster))
 
 
 def _named_rows(model: Model, rows: Sequence[str] | str) -> tuple[JointEnvelope, ...]:
