@@ -12,10 +12,13 @@ from robomodel.arrays import Array, Indices
 from robomodel.kernels.function import TracedFunction
 from robomodel.mechanism.closure import Geometry
 from robomodel.mechanism.constraints import BodyAnchor, Link, LoopCondition, LoopJoint
+from robomodel.mechanism.joints import Revolute
 from robomodel.scalars import Scalar, Vector
 from robomodel.spatial import ZERO, MatrixRotation, Transform
 
 POSE = 12  # numbers of a frame: its axes' coordinates by rows, and its origin
+ANY = 0.5  # stands for a number that the program takes
+LARGE = 5000  # entries of K from which on it pays to compile for a geometry alone
 
 
 @dataclass(frozen=True)
@@ -23,21 +26,29 @@ class CompiledGeometry(Geometry):
     """A geometry that moves positions and evaluates its conditions there by a compiled program.
 
     ``numbers``: what the program takes beside positions and motions. ``kept``: the conditions that
-    it has, of those of the program; None for all.
+    it has, of those of the program, whose K has ``places``, rows and columns that may differ from
+    zero; None for all.
     """
 
     program: TracedFunction
     numbers: tuple[Array, ...] = ()
     kept: Indices | None = None
+    places: tuple[Indices, Indices] | None = None
 
     def step(self, q: Array, dq: Array) -> tuple[Array, Array, Array]:
         """q moved along dq, values φ and Jacobian K there."""
         y = self.program(q, dq, *self.numbers)
-        rows = (y.shape[-1] - self.nq) // (1 + self.nv)
-        values = y[..., self.nq : self.nq + rows]
-        jacobian = y[..., self.nq + rows :].reshape(*y.shape[:-1], rows, self.nv)
+        rows, columns = self.entries if self.places is None else self.places
+        count = y.shape[-1] - self.nq - len(rows)  # of the program's conditions
+        values, entries = y[..., self.nq : self.nq + count], y[..., self.nq + count :]
         if self.kept is not None:
-            values, jacobian = values[..., self.kept], jacobian[..., self.kept, :]
+            number = np.full(count, -1)
+            number[self.kept] = np.arange(len(self.kept))
+            some = number[rows] >= 0
+            rows, columns = number[rows[some]], columns[some]
+            values, entries = values[..., self.kept], entries[..., some]
+        jacobian = np.zeros((*y.shape[:-1], values.shape[-1], self.nv))
+        jacobian[..., rows, columns] = entries
         return y[..., : self.nq], values, jacobian
 
     def only(self, rows: Sequence[int]) -> Geometry:
@@ -47,8 +58,9 @@ class CompiledGeometry(Geometry):
         some = Geometry(self.links, self.loops, self.linear).only(rows)
         order = np.array(sorted(rows), dtype=np.intp)
         kept = order if self.kept is None else self.kept[order]
+        places = self.entries if self.places is None else self.places
         return CompiledGeometry(
-            some.links, some.loops, some.linear, self.program, self.numbers, kept
+            some.links, some.loops, some.linear, self.program, self.numbers, kept, places
         )
 
     def integrate(self, q: Array, dq: Array) -> Array:
@@ -64,17 +76,19 @@ class CompiledGeometry(Geometry):
 
 
 def conditions_after(geometry: Geometry, q: Vector, dq: Vector) -> list[Scalar]:
-    """Spanning positions after a motion, the conditions there, and their Jacobian by rows."""
+    """Spanning positions after a motion, the conditions there, and K's :attr:`Geometry.entries`."""
     moved: list[Scalar] = []
     for link in geometry.links:
         moved += link.joint.moved(q[link.positions], [dq[c] for c in link.freedoms])
     values, jacobian, _ = geometry.conditions(moved)
-    return [*moved, *values, *(x for row in jacobian for x in row)]
+    rows, columns = geometry.entries
+    entries = [jacobian[r][c] for r, c in zip(rows.tolist(), columns.tolist(), strict=True)]
+    return [*moved, *values, *entries]
 
 
 def size_after(geometry: Geometry) -> int:
     """How many numbers :func:`conditions_after` gives."""
-    return geometry.nq + geometry.rows * (1 + geometry.nv)
+    return geometry.nq + geometry.rows + len(geometry.entries[0])
 
 
 # ---- one program for geometries that differ in numbers -------------------------------------------
@@ -83,27 +97,32 @@ def size_after(geometry: Geometry) -> int:
 def compiled(geometry: Geometry) -> Geometry:
     """The geometry with a program that it shares with all that differ in frames only.
 
-    The program is compiled at its first use: that is worth hundreds of evaluations.
+    The program is compiled at its first use: that is worth hundreds of evaluations. In a large
+    geometry zeros and ones of frames are the program's, which has a fraction of the steps then.
     """
     if not geometry.rows or not geometry.nv:
         return geometry
     numbers = np.array([x for frame in _frames(geometry) for x in frame], dtype=float)
-    shape = _with_frames(geometry, [(0.0,) * POSE] * (len(numbers) // POSE))
+    own = np.isin(np.abs(numbers), (0.0, 1.0)) & (geometry.rows * geometry.nv >= LARGE)
+    rest = np.where(own, numbers, ANY).reshape(-1, POSE).tolist()
+    shape = _nameless(_with_frames(geometry, [tuple(frame) for frame in rest]))
+    program = _program(shape, tuple(np.flatnonzero(~own).tolist()))
     return CompiledGeometry(
-        geometry.links, geometry.loops, geometry.linear, _program(_nameless(shape)), (numbers,)
+        geometry.links, geometry.loops, geometry.linear, program, (numbers[~own],)
     )
 
 
 @lru_cache(maxsize=64)
-def _program(shape: Geometry) -> TracedFunction:
-    """The program of geometries of this shape, whose frames are its last argument."""
-    count = len(list(_frames(shape)))
+def _program(shape: Geometry, given: tuple[int, ...]) -> TracedFunction:
+    """The program of geometries of this shape; its last argument are the ``given`` numbers."""
+    fixed = [x for frame in _frames(shape) for x in frame]
 
     def build(q: Vector, dq: Vector, numbers: Vector) -> list[Scalar]:
-        frames = [tuple(numbers[POSE * n + k] for k in range(POSE)) for n in range(count)]
+        all_ = dict(enumerate(fixed)) | dict(zip(given, numbers, strict=True))
+        frames = [tuple(all_[n + k] for k in range(POSE)) for n in range(0, len(fixed), POSE)]
         return conditions_after(_with_frames(shape, frames), q, dq)
 
-    arguments = {"q": shape.nq, "dq": shape.nv, "frames": POSE * count}
+    arguments = {"q": shape.nq, "dq": shape.nv, "frames": len(given)}
     result = {"y": (size_after(shape),)}
     return TracedFunction("conditions", arguments, result, build, shared=("frames",))
 
@@ -117,10 +136,14 @@ def _nameless(geometry: Geometry) -> Geometry:
 
 
 def _frames(geometry: Geometry) -> list[tuple[Scalar, ...]]:
-    """The numbers of each joint's frame on its parent, then of both ends of each loop joint."""
+    """The numbers of each joint's frame on its parent, then of both ends of each loop joint.
+
+    Frames of hinges are turned by the hinges' offsets.
+    """
     frames: list[tuple[Scalar, ...]] = []
     for link in geometry.links:
-        rows = Transform(link.rotations, ZERO).matrix()
+        turned = link.joint.placement((0.0,))[0] if isinstance(link.joint, Revolute) else ()
+        rows = Transform((*turned, *link.rotations), ZERO).matrix()
         frames.append((*rows[0], *rows[1], *rows[2], *link.offset))
     for loop in geometry.loop_joints:
         ends = (loop.predecessor, loop.successor)
@@ -135,7 +158,9 @@ def _with_frames(geometry: Geometry, frames: Sequence[tuple[Scalar, ...]]) -> Ge
     for link in geometry.links:
         a, b, c, d, e, f, g, h, i, *offset = next(rest)
         rotation = MatrixRotation(((a, b, c), (d, e, f), (g, h, i)))
-        links.append(replace(link, rotations=(rotation,), offset=(offset[0], offset[1], offset[2])))
+        joint = Revolute(link.joint.k) if isinstance(link.joint, Revolute) else link.joint
+        place = (offset[0], offset[1], offset[2])
+        links.append(replace(link, joint=joint, rotations=(rotation,), offset=place))
     for loop in geometry.loops:
         if not isinstance(loop, LoopJoint):
             loops.append(loop)

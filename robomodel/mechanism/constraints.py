@@ -361,10 +361,13 @@ def evaluate_loops(
     q: Vector,
     qd: Vector | None = None,
     keep: frozenset[tuple[int, int]] | None = None,
+    *,
+    matrix: bool = True,
 ) -> LoopRows:
     """All rows of loops and polynomials at a cluster's spanning positions (and velocities).
 
-    ``keep`` selects (loop, row) pairs; None takes all. Without ``qd`` biases are zero.
+    ``keep`` selects (loop, row) pairs; None takes all. Without ``qd`` biases are zero. Without
+    ``matrix`` rows of loop joints have no Jacobian.
     """
     transforms = [link.transform(q) for link in links]
     columns = sum(link.joint.nv for link in links)
@@ -402,12 +405,16 @@ def evaluate_loops(
         starts = [links[branch[0]].parent if branch else OUTSIDE for branch in loop.branches]
         turned = [
             [_turned(links[body], poses[start, body]) for body in branch]
-            for start, branch in zip(starts, loop.branches, strict=True)
+            for start, branch in zip(starts, loop.branches if matrix else (), strict=matrix)
         ]
         for r, row in enumerate(loop.rows):
             if keep is not None and (n, r) not in keep:
                 continue
             row_at = row.evaluate(p, s)
+            result.values.append(row_at.value)
+            result.bias.append(row_at.bias if qd is not None else 0.0)
+            if not matrix:
+                continue
             entries: list[Scalar] = [0.0] * columns
             for k, x, force, moment in (
                 (0, p.x, scale(-1.0, row_at.force), row_at.moment_predecessor),
@@ -420,9 +427,7 @@ def evaluate_loops(
                     entries[link.v : link.v + link.joint.nv] = [
                         inner(about, angular) + inner(force, linear) for angular, linear in axes
                     ]
-            result.values.append(row_at.value)
             result.jacobian.append(entries)
-            result.bias.append(row_at.bias if qd is not None else 0.0)
     return result
 
 

@@ -305,7 +305,7 @@ def _loop_neutral(
     Candidates are the configuration to which the start closes, then those reached from it, then the
     samples.
     """
-    geometry = problem.geometry
+    geometry = explored.problem.geometry  # compiled, if it is large
     typical = conditioning(explored.null, independent)
     if float(np.max(typical)) < 1e-6:  # all of another branch
         typical = conditioning(explored.around[1], independent)
@@ -482,28 +482,44 @@ def blocks(pattern: Mask, dependent: list[int]) -> tuple[Block, ...]:
     whole = (Block(tuple(range(rows)), tuple(dependent)),)
     if rows != len(dependent) or rows <= 2:
         return whole
-    from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import connected_components, maximum_bipartite_matching
-
     square = pattern[:, dependent]
-    match = maximum_bipartite_matching(csr_array(square.astype(np.int8)), perm_type="column")
-    if np.any(match < 0):
+    match = _matched(square)
+    if match is None:
         return whole
-    matched = square[:, match]  # row i determines column match[i]
-    count, label = connected_components(
-        csr_array(matched.astype(np.int8)), directed=True, connection="strong"
-    )
-    members = [[i for i in range(rows) if label[i] == c] for c in range(count)]
-    needs = [
-        {int(label[j]) for i in group for j in range(rows) if matched[i, j]} - {c}
-        for c, group in enumerate(members)
-    ]
-    order: list[int] = []
-    while len(order) < count:
-        order.append(next(c for c in range(count) if c not in order and needs[c] <= set(order)))
-    return tuple(
-        Block(tuple(members[c]), tuple(dependent[match[i]] for i in members[c])) for c in order
-    )
+    needs = square[:, match] | np.eye(rows, dtype=bool)  # row i determines column match[i]
+    for _ in range(rows.bit_length()):
+        needs = needs @ needs  # what is needed by what is needed
+    groups = dict.fromkeys(tuple(np.flatnonzero(row).tolist()) for row in needs & needs.T)
+    order = sorted(groups, key=lambda group: int(np.sum(needs[group[0]])))
+    return tuple(Block(group, tuple(dependent[match[i]] for i in group)) for group in order)
+
+
+def _matched(square: Mask) -> list[int] | None:
+    """A column for each row, with an entry there; None if there are not as many (Kuhn, 1955)."""
+    entries = [np.flatnonzero(row).tolist() for row in square]
+    row_of, column_of = dict[int, int](), dict[int, int]()
+    for first in range(len(square)):
+        seen, stack, free = dict[int, int](), [first], None  # columns, and the rows before them
+        while stack and free is None:
+            row = stack.pop()
+            for column in entries[row]:
+                if column not in seen:
+                    seen[column] = row
+                    if column not in row_of:
+                        free = column
+                        break
+                    stack.append(row_of[column])
+        if free is None:
+            return None
+        while True:  # each row on the way takes the column after it
+            row = seen[free]
+            before = column_of.get(row)
+            row_of[free], column_of[row] = row, free
+            if row == first:
+                break
+            assert before is not None
+            free = before
+    return [column_of[row] for row in range(len(square))]
 
 
 # ---- advice -------------------------------------------------------------------------------------

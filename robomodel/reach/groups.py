@@ -66,12 +66,12 @@ def _conditions(
 ) -> TracedFunction:
     """A cluster's spanning positions after a motion, and rows of its loops' φ there.
 
-    ``matrix``: then K, of each row the entries in :func:`_columns`.
+    ``matrix``: then K's entries that may differ from zero, row by row.
     """
     geometry = model.clusters[index].geometry
     numbers = [(n, r) for n, loop in enumerate(geometry.loops) for r in range(len(loop.rows))]
     keep = frozenset(numbers[row] for row in rows)
-    columns = _columns(geometry, rows) if matrix else [()] * len(rows)
+    columns = [geometry.row_columns[row] if matrix else () for row in rows]
 
     def build(q: Vector, dq: Vector) -> list[Scalar]:
         moved: list[Scalar] = []
@@ -84,16 +84,6 @@ def _conditions(
     size = geometry.nq + len(rows) + sum(map(len, columns))
     arguments = {"q": geometry.nq, "dq": geometry.nv}
     return TracedFunction("conditions", arguments, {"y": (size,)}, build)
-
-
-def _columns(geometry: Geometry, rows: Sequence[int]) -> list[tuple[int, ...]]:
-    """The columns in which rows of loops' K may differ from zero."""
-    columns: list[tuple[int, ...]] = []
-    for loop in geometry.loops:
-        bodies = {body for branch in loop.branches for body in branch}
-        mine = tuple(sorted(c for body in bodies for c in geometry.links[body].freedoms))
-        columns += [mine] * len(loop.rows)
-    return [columns[row] for row in rows]
 
 
 def _kept(cluster: Cluster) -> Iterator[int]:
@@ -417,7 +407,7 @@ class _Splitting:
         self.place = {link.v: link.q for link in geometry.links if link.joint.nv == 1}
         self.hinges = {link.v for link in geometry.links if isinstance(link.joint, Revolute)}
         self.start = spanning_start(cluster, np.array(cluster.start))
-        self.rows = _columns(geometry, range(len(_row_units(geometry, self.slides))))
+        self.rows = geometry.row_columns[: len(_row_units(geometry, self.slides))]
         self.looped = sorted({c for mine in self.rows for c in mine})
         chosen = [n for n, _ in enumerate(geometry.linear)
                   if n >= len(cluster.pivots) or cluster.pivots[n] is not None]  # fmt: skip
