@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from rollouts import q_and_v
 
 import robomodel as rm
@@ -352,3 +353,49 @@ def test_randomised_robots(monkeypatch: pytest.MonkeyPatch) -> None:
     moved = sim.frame("Floating Base")[:, :3, 3] - start
     assert np.all(np.abs(moved) < 0.03)
     assert np.corrcoef(sim.parameters["Floating Base.mass"], moved[:, 2])[0, 1] < -0.5
+
+
+@pytest.mark.slow
+def test_a_digger_is_worth_at_its_teeth_what_geometry_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cylinders' areas, and levers of their lines by plane geometry of the closed poses."""
+    monkeypatch.syspath_prepend(EXAMPLES / "design")
+    digger = importlib.import_module("digger")
+    model = digger.digger()
+    q = model.configuration(dict(zip(digger.BORES, (1.9, 3.1, 2.1), strict=True)))
+    at = {name: float(x) for name, x in model.joint_positions(q).items()}
+
+    def turned(angle: float, x: float, z: float) -> NDArray[np.float64]:
+        c, s = np.cos(angle), np.sin(angle)
+        return np.array([c * x - s * z, s * x + c * z])
+
+    eye = turned(at["boom"], 2.1, 0.75)
+    foot = np.array([0.5, -0.55])
+    line = (eye - foot) / np.linalg.norm(eye - foot)
+    boom_lever = eye[0] * line[1] - eye[1] * line[0]
+    arm = turned(at["stick"], -0.75, 0.3)
+    line = arm + np.array([5.7 - 2.9, -1.0])
+    line /= np.linalg.norm(line)
+    stick_lever = arm[0] * line[1] - arm[1] * line[0]
+
+    def length(bucket: float) -> float:
+        """Of the bucket's cylinder: the rocker's end is on the axis of the kite."""
+        half = (np.pi - (bucket + 1.8)) / 2
+        reach = 0.45 * np.cos(half) + np.sqrt(0.62**2 - (0.45 * np.sin(half)) ** 2)
+        end = reach * np.array([np.cos(np.pi - half), np.sin(np.pi - half)])
+        return float(np.linalg.norm(end - [0.35 - 2.9, 0.55]))
+
+    assert abs(length(at["bucket"]) - 2.1) < 1e-9
+    h = 1e-5
+    bucket_lever = (length(at["bucket"] + h) - length(at["bucket"] - h)) / (2 * h)
+    teeth = turned(at["stick"], 2.9, 0.0) + turned(at["stick"] + at["bucket"], 1.5, 0.0)
+    from_boom = turned(at["boom"], *(teeth + np.array([5.7, 0.0])))
+    radii = [np.linalg.norm(from_boom), np.linalg.norm(teeth), 1.5]
+    found = digger.at_teeth(model, q)
+    levers = (boom_lever, stick_lever, bucket_lever)
+    for name, lever, radius in zip(digger.BORES, levers, radii, strict=True):
+        bore, annulus = digger.areas(name)
+        scale = digger.PRESSURE * abs(lever) / radius
+        np.testing.assert_allclose(found[name], (-annulus * scale, bore * scale), rtol=1e-8)
+    fastest = model.velocity_lower, model.velocity_limit
+    np.testing.assert_allclose(fastest[1], [digger.FLOW / digger.areas(n)[0] for n in found])
+    np.testing.assert_allclose(fastest[0], [-digger.FLOW / digger.areas(n)[1] for n in found])

@@ -466,7 +466,8 @@ def test_properties_of_joints():
         )
     )
     j, k, m = (each for each in read(text).joints if each.type != "fixed")
-    assert (j.type, j.damping, j.friction, j.limits.effort) == ("revolute", 2.0, 0.3, 7.0)
+    assert (j.type, j.damping, j.friction, j.limits.effort) == ("revolute", 2.0, 0.3, 5.0)
+    assert j.limits.effort_lower == -7.0
     assert (j.limits.lower, j.limits.upper) == (math.radians(-20), math.radians(90))
     assert j.initial is None
     assert (k.type, k.initial, k.limits.upper, k.limits.lower) == ("prismatic", 0.1, math.inf, -1)

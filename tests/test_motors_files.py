@@ -148,10 +148,20 @@ def test_actuators_on_tendons() -> None:
     np.testing.assert_allclose(np.abs(b[:, 0]) * actuator.effort_limit, np.abs(most(text)[0]))
 
 
-def test_an_uneven_range_is_told() -> None:
-    with pytest.warns(rm.DescriptionWarning, match="not the same both ways"):
-        model = rm.load(mjcf('<motor name="m" joint="j" ctrlrange="-1 4"/>'))
-    assert model.actuators[0].effort_limit == 4.0
+def test_uneven_ranges_are_read_and_written() -> None:
+    """Forces both ways, before a gear that turns them round, as MuJoCo clamps them."""
+    text = mjcf('<motor name="m" joint="j" ctrlrange="-1 4" gear="-3"/>')
+    model = rm.load(text)
+    (actuator,) = model.actuators
+    assert (actuator.least_effort, actuator.effort_limit) == (-1.0, 4.0)
+    least, greatest = rm.torque_limits(model, model.neutral())
+    np.testing.assert_allclose((least[0], greatest[0]), (-12.0, 3.0))
+    stream = io.StringIO()
+    rm.write_mjcf(model, stream)
+    assert rm.load(stream.getvalue()).actuators[0] == actuator
+    with pytest.warns(rm.DescriptionWarning, match="no force that drives ahead"):
+        model = rm.load(mjcf('<motor name="m" joint="j" ctrlrange="-4 -1"/>'))
+    assert (model.actuators[0].least_effort, model.actuators[0].effort_limit) == (-4.0, 4.0)
 
 
 def test_dc_motors_are_mujocos() -> None:

@@ -23,7 +23,9 @@ NEEDS = {  # numbers without which another one says nothing
     ("limit", "lower"): {"upper": 1.0},
     ("limit", "upper"): {"lower": -1.0},
 }
-LOST = {  # MuJoCo's contacts have no restitution, SDF no rods, both no tolerance of loops
+LOST = {  # MuJoCo has no speed limits and no one-sided range of force of a joint
+    ("limit", "velocity_lower", "mjcf"), ("limit", "effort_lower", "mjcf"),
+    # MuJoCo's contacts have no restitution, SDF no rods, both no tolerance of loops
     ("surface", "restitution", "mjcf"), ("dynamics", "spring_deadband", "mjcf"),
     ("loop", "length", "sdf"),
     *(
@@ -113,7 +115,7 @@ def case_name(value: object) -> str:
 
 @pytest.mark.parametrize(("tag", "each", "form"), CASES, ids=case_name)
 def test_every_number_is_read_and_written(tag: str, each: Attribute, form: str) -> None:
-    value = {"lower": -0.75, "tolerance": 0.075}.get(each.name, 0.75)
+    value = {"tolerance": 0.075}.get(each.name, -0.75 if "lower" in each.name else 0.75)
     text = element(tag, NEEDS.get((tag, each.name), {}) | {each.name: value})
     assert getattr(record(read(text), tag), each.field) == value
     stream = io.StringIO()
@@ -125,7 +127,7 @@ def test_every_number_is_read_and_written(tag: str, each: Attribute, form: str) 
 BEYOND = {
     "≥ 0": [-1.0], "> 0": [0.0, -1.0], "not 0": [0.0],
     "from 0 to 1": [-0.1, 1.1], "from 0 to 0.1": [-0.1, 0.2],
-    "> 0, ≤ 1": [0.0, 1.1], "≤ 1": [1.1],
+    "> 0, ≤ 1": [0.0, 1.1], "≤ 1": [1.1], "≤ 0": [0.1],
 }  # fmt: skip
 BOUNDS = [
     (tag, each, value)

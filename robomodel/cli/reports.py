@@ -247,20 +247,21 @@ def actuation(
     """Print what motors do through gears and linkages: ratios, torque, speed, range, workspace.
 
     Keys of the JSON document: robot, file, actuators (name, joint, effort_limit, velocity_limit,
-    stall_torque, no_load_speed, slides, ratios: low and high over the range of a joint with at_rest
-    at neutral, least and most anywhere), joints (joint, at_rest, tree, actuators, lower, upper,
-    lower_by, upper_by, turns_fully, hidden, range_at_rest, dead_points, dead_point_kinds, passive;
-    effort, velocity: what the file of an open tree should have; torque,
-    torque_whatever_others_take, speed, reflected_inertia, condition: least and most over the range;
-    anywhere: the same where joints of the limb reach together; file: what this one has), limbs
-    (joints, motors, ratios, condition, worst, share, limited, lost_corners), four_bars (joints,
-    loop, lengths, frame, kind, margin, input, transmission_angle), transmissions (rod, joint,
-    input, transmission_angle), cylinders (cylinder, joint, rest, lever, angle, dead_points, margin,
-    push, pull), losses (behind lossy gears: joint, motors; drives, holds, turns: force at the
-    joint), polygons (joints, unit, poses), workspaces (foot, joints, origin, axes, extent,
-    singular), curves (of each plot name, title, x_label, y_label and lines of label, x, y),
-    pictures (paths of --plots), other (of OTHER the keys robot to curves; null without it),
-    warnings. SI units, radians; null is infinite or not specified.
+    effort_lower, velocity_lower, stall_torque, no_load_speed, slides, ratios: low and high over the
+    range of a joint with at_rest at neutral, least and most anywhere), joints (joint, at_rest,
+    tree, actuators, lower, upper, lower_by, upper_by, turns_fully, hidden, range_at_rest,
+    dead_points, dead_point_kinds, passive; effort, velocity, effort_lower, velocity_lower: what the
+    file of an open tree should have; torque, torque_back, torque_whatever_others_take, speed,
+    speed_back, reflected_inertia, condition: least and most over the range; anywhere: the same
+    where joints of the limb reach together; file: what this one has), limbs (joints, motors,
+    ratios, condition, worst, share, limited, lost_corners), four_bars (joints, loop, lengths,
+    frame, kind, margin, input, transmission_angle), transmissions (rod, joint, input,
+    transmission_angle), cylinders (cylinder, joint, rest, lever, angle, dead_points, margin, push,
+    pull), losses (behind lossy gears: joint, motors; drives, holds, turns: force at the joint),
+    polygons (joints, unit, poses), workspaces (foot, joints, origin, axes, extent, singular),
+    curves (of each plot name, title, x_label, y_label and lines of label, x, y), pictures (paths of
+    --plots), other (of OTHER the keys robot to curves; null without it), warnings. SI units,
+    radians; null is infinite or not specified.
     docs/actuation.md explains the numbers.
 
     Examples:

@@ -226,7 +226,7 @@ class _Programme:
         rates = maps.velocities(at.model, at.q, at.v)
         result = []
         for actuator, rate, scale in zip(actuators, rates, layout.scales, strict=False):
-            ends = [maps.driving(actuator, each) for each in (-rate, rate)]
+            ends = [maps.driving(actuator.backwards, -rate), maps.driving(actuator, rate)]
             low, high = (
                 UNBOUNDED if maps.unlimited(x) else minimum(1.0 / scale * x, UNBOUNDED)
                 for x in ends

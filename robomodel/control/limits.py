@@ -216,10 +216,10 @@ def limits_of(
             quantities.append(
                 Quantity(label, "position", joint.lower, joint.upper, body, slot, factor)
             )
-        most = joint.velocity_limit
-        if "velocity" in kinds and math.isfinite(most):
+        rates = joint.least_velocity, joint.velocity_limit
+        if "velocity" in kinds and any(map(math.isfinite, rates)):
             label = f"velocity of joint '{joint.name}'"
-            quantities.append(Quantity(label, "velocity", -most, most, body, slot, factor))
+            quantities.append(Quantity(label, "velocity", *rates, body, slot, factor))
         if joint.name in fastest:
             most = fastest[joint.name]
             label = f"acceleration of joint '{joint.name}'"

@@ -133,14 +133,35 @@ class Link:
     shapes: tuple[Shape, ...] = ()
 
 
+def least(most: float, lower: float | None) -> float:
+    """The least value of what is limited to -``most`` to ``most``, unless ``lower`` is given."""
+    return -most if lower is None else lower
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Joint limits; infinite where a file gives none."""
+    """Joint limits; infinite where a file gives none.
+
+    ``velocity_lower`` and ``effort_lower`` are the least velocity and effort, zero or negative, of
+    drives that are not the same both ways, as cylinders are (None: -``velocity``, -``effort``).
+    """
 
     lower: float = -math.inf
     upper: float = math.inf
     velocity: float = math.inf
     effort: float = math.inf
+    velocity_lower: float | None = None
+    effort_lower: float | None = None
+
+    @property
+    def least_velocity(self) -> float:
+        """The least velocity: ``velocity_lower``, or -``velocity``."""
+        return least(self.velocity, self.velocity_lower)
+
+    @property
+    def least_effort(self) -> float:
+        """The least effort: ``effort_lower``, or -``effort``."""
+        return least(self.effort, self.effort_lower)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +217,8 @@ class Rotor:
 class Motor:
     """The capabilities of a motor at its shaft: limits, torque-speed curve, DC motor constants.
 
-    ``effort`` [N m or N] and ``velocity`` [rad/s or m/s] are infinite by default.
+    ``effort`` [N m or N] and ``velocity`` [rad/s or m/s] are infinite by default; ``effort_lower``
+    and ``velocity_lower`` are those the other way, zero or negative (None: the same).
     The curve falls linearly from ``stall_torque`` at rest to zero at ``no_load_speed``; a DC motor
     has the same by ``torque_constant`` [N m/A], ``resistance`` [Ω] and ``voltage`` [V], and its
     ``current`` [A] limits the torque.
@@ -211,6 +233,18 @@ class Motor:
     voltage: float | None = None
     current: float = math.inf
     source: Source = field(default=NOWHERE, repr=False)
+    effort_lower: float | None = None
+    velocity_lower: float | None = None
+
+    @property
+    def least_effort(self) -> float:
+        """The least effort: ``effort_lower``, or -``effort``."""
+        return least(self.effort, self.effort_lower)
+
+    @property
+    def least_velocity(self) -> float:
+        """The least velocity: ``velocity_lower``, or -``velocity``."""
+        return least(self.velocity, self.velocity_lower)
 
     @property
     def stall(self) -> float | None:

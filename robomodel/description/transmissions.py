@@ -127,6 +127,8 @@ def carried(motor: Motor, ratio: float) -> Motor:
         motor,
         effort=motor.effort * ratio,
         velocity=motor.velocity / ratio,
+        effort_lower=None if motor.effort_lower is None else motor.effort_lower * ratio,
+        velocity_lower=None if motor.velocity_lower is None else motor.velocity_lower / ratio,
         stall_torque=None if motor.stall_torque is None else motor.stall_torque * ratio,
         no_load_speed=None if motor.no_load_speed is None else motor.no_load_speed / ratio,
         torque_constant=None if motor.torque_constant is None else motor.torque_constant * ratio,

@@ -476,15 +476,20 @@ class _PlanningProblem:
                     raise ValueError(f"the {what} limit of '{name}' must be positive, got {size}")
         at = {n: (j.lower, j.upper) for n, j in single.items() if j.type != "continuous"}
         at |= {n: (float(low), float(high)) for n, (low, high) in positions.items()}
-        speed = {n: j.velocity_limit for n, j in single.items()} | dict(velocities)
+        speed = {n: (j.least_velocity, j.velocity_limit) for n, j in single.items()}
+        speed |= {n: (-float(x), float(x)) for n, x in velocities.items()}
         graph = Graph(self.spaces, self.count)
-        joints = joint_margins(model, at, {n: (-x, x) for n, x in speed.items()})
+        joints = joint_margins(model, at, speed)
         if joints.rows:  # not at the first time, whose state is given
             graph = graph.add(joints, 1.0, times=np.arange(1, self.count))
-        matrix, bound = self._torques(torques)
-        if len(bound):
+        matrix, least, most = self._torques(torques)
+        if len(matrix):
             every = Reading("tau", tuple(range(model.nv)), model.nv)
-            both = np.concatenate([matrix, -matrix]), np.concatenate([-bound, -bound])
+            below, above = np.isfinite(least), np.isfinite(most)
+            both = (
+                np.concatenate([matrix[below], -matrix[above]]),
+                np.concatenate([least[below], -most[above]]),
+            )
             graph = graph.add(Combination(every, *both), 1.0)
         for obstacle in self.obstacles:
             center = as_array(obstacle.center, 3, "an obstacle's centre", "3")
@@ -498,23 +503,25 @@ class _PlanningProblem:
             graph = graph.add(cone, 1.0, times=np.arange(stance.first, stance.stop))
         return graph
 
-    def _torques(self, limits_by_name: Mapping[str, float]) -> tuple[Array, Array]:
-        """Rows on tau (m, nv) and the limits of their absolute values (m,)."""
+    def _torques(self, limits_by_name: Mapping[str, float]) -> tuple[Array, Array, Array]:
+        """Rows on tau (m, nv), and the least and the greatest values (m,) of each."""
         model = self.model
-        efforts = {name: joint.effort_limit for joint in model.joints if joint.nv == 1
-                   for name in model.dof_names if name == joint.name}  # fmt: skip
-        motors = {motor.name: motor.effort_limit for motor in model.actuators}
+        efforts = {x.name: (x.least_effort, x.effort_limit) for x in model.joints
+                   if x.nv == 1 and x.name in model.dof_names}  # fmt: skip
+        motors = {x.name: (x.least_effort, x.effort_limit) for x in model.actuators}
         limits = motors or efforts
         for name in limits_by_name:
             self._check_name(name, [*limits, *efforts], "coordinate or actuator")
-        limits = {n: x for n, x in {**limits, **limits_by_name}.items() if math.isfinite(x)}
+        asked = {n: (-float(x), float(x)) for n, x in limits_by_name.items()}
+        limits = {n: x for n, x in {**limits, **asked}.items() if any(map(math.isfinite, x))}
         rows: list[Array] = []
         for name in limits:
             if name in motors:
                 rows.append(self._motors[list(motors).index(name)])
             else:
                 rows.append(np.eye(model.nv)[model.dof_names.index(name)])
-        return np.array(rows).reshape(len(rows), model.nv), np.array(list(limits.values()))
+        ends = np.array(list(limits.values())).reshape(len(rows), 2)
+        return np.array(rows).reshape(len(rows), model.nv), ends[:, 0], ends[:, 1]
 
     @cached_property
     def _motors(self) -> Array:

@@ -52,7 +52,8 @@ def state_warnings(model: Model, log: Log) -> list[str]:
             np.min(x) < joint.lower - slack or np.max(x) > joint.upper + slack
         ):
             beyond.append(f"{joint.name} ({np.min(x):.4g} to {np.max(x):.4g})")
-        if np.max(np.abs(w)) > (1.0 + LIMIT_SLACK) * joint.velocity_limit:
+        share = 1.0 + LIMIT_SLACK
+        if np.max(w) > share * joint.velocity_limit or np.min(w) < share * joint.least_velocity:
             fast.append(f"{joint.name} ({np.max(np.abs(w)):.4g})")
     result = []
     if turned:

@@ -346,19 +346,25 @@ def _rates(
     joints = {joint.name: joint for joint in model.joints if joint.nv == 1}
     limits = _requested(most, quantity, [model.dof_names[i] for i in moved], joints)
     for name, joint in joints.items():
-        filed = joint.velocity_limit if quantity == "velocity" else math.inf
-        if (limit := min(filed, limits.get(name, math.inf))) < math.inf:
-            yield LimitUse(name, quantity, -limit, limit)
+        asked = limits.get(name, math.inf)
+        low, high = -asked, asked
+        if quantity == "velocity":
+            low, high = max(low, joint.least_velocity), min(high, joint.velocity_limit)
+        if math.isfinite(low) or math.isfinite(high):
+            yield LimitUse(name, quantity, low, high)
 
 
 def _torques(model: Model, moved: tuple[int, ...], driven: Array, most: Most) -> Iterator[LimitUse]:
     """Limits of forces: requested ones, and the file's for coordinates without an actuator."""
     names = model.dof_names
     limits = _requested(most, "torque", [names[i] for i in moved], names)
-    for name, filed, is_driven in zip(names, model.effort_limit.tolist(), driven, strict=True):
-        limit = min(math.inf if is_driven else filed, limits.get(name, math.inf))
-        if limit < math.inf:
-            yield LimitUse(name, "torque", -limit, limit)
+    filed = zip(model.effort_lower.tolist(), model.effort_limit.tolist(), strict=True)
+    for name, ends, is_driven in zip(names, filed, driven, strict=True):
+        asked = limits.get(name, math.inf)
+        low, high = (-math.inf, math.inf) if is_driven else ends
+        low, high = max(low, -asked), min(high, asked)
+        if math.isfinite(low) or math.isfinite(high):
+            yield LimitUse(name, "torque", low, high)
 
 
 def _transmissions(model: Model, about: Array) -> Iterator[LimitUse]:
@@ -379,8 +385,8 @@ def _notes(model: Model, moved: tuple[int, ...], driven: Array, free: bool) -> t
         notes.append(f"are held still: {few(held)}")
     if model.actuators and loose:
         notes.append(f"no actuator drives, though they are to move or to hold so: {few(loose)}")
-    efforts = [each.effort_limit for each in model.joints]
-    efforts += [each.effort_limit for each in model.actuators]
+    efforts = [x for each in model.joints for x in (each.effort_limit, -each.least_effort)]
+    efforts += [x for each in model.actuators for x in (each.effort_limit, -each.least_effort)]
     if free and not min(efforts) < math.inf:
         limits = argument("torque")
         notes.append(f"the file limits no forces, and none were asked for: {limits} does")
@@ -427,9 +433,9 @@ class MotionLimits:
     def all(self) -> tuple[LimitUse, ...]:
         """All limits, in the order of :meth:`shares`."""
         motors = self.model.actuators
-        most = bounds(self.model, None)[1].tolist()
-        torques = [LimitUse(m.name, "torque", -u, u) for m, u in zip(motors, most, strict=True)]
-        rates = [LimitUse(m.name, "velocity", -m.velocity_limit, m.velocity_limit) for m in motors]
+        ends = np.transpose(bounds(self.model, None)).tolist()
+        torques = [LimitUse(m.name, "torque", *x) for m, x in zip(motors, ends, strict=True)]
+        rates = [LimitUse(m.name, "velocity", m.least_velocity, m.velocity_limit) for m in motors]
         return (*self.bounds, *torques, *rates)
 
     def shares(self, q: Array, v: Array, a: Array, tau: Array) -> Array:
@@ -467,12 +473,21 @@ class MotionLimits:
         u = np.where(np.isnan(u) & ~np.isnan(tau[..., :1]), np.inf, u)
         rates = np.einsum("...ij,...i->...j", matrix, v)
         least, most = bounds(self.model, rates)
-        stall = np.maximum(bounds(self.model, None)[1], NO_ROOM)
-        fastest = np.array([each.velocity_limit for each in self.model.actuators])
+        weakest, stall = bounds(self.model, None)
+        half = 0.5 * (stall - weakest)
+        one = np.where(np.isfinite(stall), stall, -weakest)
+        room = np.maximum(np.where(np.isfinite(half), half, one), NO_ROOM)
+        motors = self.model.actuators
+        slowest, fastest = (
+            np.array(x) for x in zip(*((m.least_velocity, m.velocity_limit) for m in motors),
+                                     strict=True)
+        )  # fmt: skip
         beyond = np.maximum(u - most, least - u)
-        with np.errstate(invalid="ignore"):
-            force = np.where(np.isfinite(most), 1.0 + beyond / stall, np.where(u < np.inf, 0.0, u))
-        return np.concatenate([force, np.abs(rates) / fastest], axis=-1)
+        limited = np.isfinite(most) | np.isfinite(least)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            force = np.where(limited, 1.0 + beyond / room, np.where(u < np.inf, 0.0, u))
+            speed = np.where(rates < 0.0, rates / slowest, rates / fastest)
+        return np.concatenate([force, speed], axis=-1)
 
 
 class FourierMotion(NamedTuple):

@@ -94,8 +94,8 @@ class VectorEnv(vector.VectorEnv[Array, Array, Any]):
         seen = self._observe()
         if seen.ndim != 2 or len(seen) != self.num_envs:
             raise ValueError(f"observation gives (n = {n}, k) numbers, gave shape {seen.shape}")
-        high = self._largest().astype(number)
-        self.single_action_space = spaces.Box(-high, high, dtype=number.type)
+        low, high = (ends.astype(number) for ends in self._bounds())
+        self.single_action_space = spaces.Box(low, high, dtype=number.type)
         self.single_observation_space = spaces.Box(
             -np.inf, np.inf, seen.shape[1:], dtype=seen.dtype.type
         )
@@ -104,14 +104,17 @@ class VectorEnv(vector.VectorEnv[Array, Array, Any]):
             self.single_observation_space, self.num_envs
         )
 
-    def _largest(self) -> Array:
+    def _bounds(self) -> tuple[Array, Array]:
         """Bounds of actions: one turn for targets, effort limits for forces."""
         model = self.sim.model
         if len(self._loops):
-            return np.full(len(self._loops), np.pi)
+            most = np.full(len(self._loops), np.pi)
+            return -most, most
         if model.actuators:
-            return np.array([each.effort_limit for each in model.actuators])
-        return np.full(model.nv, np.inf)
+            ends = np.array([(each.least_effort, each.effort_limit) for each in model.actuators])
+            return ends[:, 0], ends[:, 1]
+        most = np.full(model.nv, np.inf)
+        return -most, most
 
     def _observe(self) -> Array:
         """The observations; zeros for robots that cannot be simulated further."""

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from robomodel.description import Description, LinkCoupling, Motor, PolynomialCoupling
+from robomodel.description import Description, LinkCoupling, Motor, PolynomialCoupling, least
 from robomodel.description.inertias import centred
 from robomodel.description.transmissions import (
     KINDS,
@@ -40,7 +40,8 @@ class Actuator:
     times its force u. So u is the force before the reduction. The coefficients are a rotor's
     ratios, URDF's reductions, a transmission's matrix or MJCF's gear. ``joint`` is the rotor's
     joint; without a rotor, the first driven joint. Limits are the motor's, before the reduction,
-    and infinite where the file gives none. ``efficiency`` and ``backdrive`` are the shares of the
+    and infinite where the file gives none; ``effort_lower`` and ``velocity_lower`` those the other
+    way, zero or negative (None: the same). ``efficiency`` and ``backdrive`` are the shares of the
     power that arrive through its gear while it drives and while it is driven; ``turns_rotor``: the
     gear is the coupling of its rotor. ``stall_torque`` and ``no_load_speed`` are those of its
     torque-speed curve (None without one), ``torque_constant`` [N m/A] and ``resistance`` [Ω] a DC
@@ -61,6 +62,31 @@ class Actuator:
     efficiency: float = 1.0
     backdrive: float = 1.0
     turns_rotor: bool = False
+    effort_lower: float | None = None
+    velocity_lower: float | None = None
+
+    @property
+    def least_effort(self) -> float:
+        """Its least force."""
+        return least(self.effort_limit, self.effort_lower)
+
+    @property
+    def least_velocity(self) -> float:
+        """Its least rate."""
+        return least(self.velocity_limit, self.velocity_lower)
+
+    @property
+    def backwards(self) -> Actuator:
+        """The actuator with its limits the other way about: its least force is the greatest."""
+        if self.effort_lower is None and self.velocity_lower is None:
+            return self
+        return replace(
+            self,
+            effort_limit=-self.least_effort,
+            velocity_limit=-self.least_velocity,
+            effort_lower=-self.effort_limit,
+            velocity_lower=-self.velocity_limit,
+        )
 
     @property
     def lossy(self) -> bool:
@@ -369,22 +395,24 @@ def _actuator(
     """
     first, ratio = driven[0]
     moved, rotating = tree.joints[first], joint not in dict(driven)
-    effort, speed = moved.effort_limit / abs(ratio), moved.velocity_limit * abs(ratio)
-    own = motor.effort, motor.velocity
-    if rotating:
-        rotor = tree.joints[joint]
-        own = (
-            _first(own[0], rotor.effort_limit / abs(factor)),
-            _first(own[1], rotor.velocity_limit * abs(factor)),
-        )
-    effort, speed = _first(own[0], effort), _first(own[1], speed)
+    forces = [(motor.least_effort, motor.effort)]
+    rates = [(motor.least_velocity, motor.velocity)]
+    moving = [(tree.joints[joint], factor)] if rotating else []
+    for each, k in (*moving, (moved, ratio)):
+        forces.append(_times(1.0 / k, each.least_effort, each.effort_limit))
+        rates.append(_times(k, each.least_velocity, each.velocity_limit))
+    (weakest, effort), (slowest, speed) = _first(*forces), _first(*rates)
     if motor.torque_constant and motor.current < math.inf:
-        effort = min(effort, motor.torque_constant * motor.current)
+        most = motor.torque_constant * motor.current
+        weakest, effort = max(weakest, -most), min(effort, most)
+    carried_on = [not _limited(*_first(*each[:-1])) for each in (forces, rates)]
     return Actuator(
         name, joint, driven, effort, speed, motor.stall, motor.free_speed,
         motor.torque_constant, motor.resistance,
         tuple((tree.nodes[n].v, k) for n, k in (((joint, factor),) if rotating else driven)),
-        (not math.isfinite(own[0]), not math.isfinite(own[1])),
+        (carried_on[0], carried_on[1]),
+        effort_lower=None if weakest == -effort else weakest,
+        velocity_lower=None if slowest == -speed else slowest,
     )  # fmt: skip
 
 
@@ -403,6 +431,7 @@ def with_couplings(actuator: Actuator, couplings: Sequence[Coupling]) -> Actuato
             ratio = turns[0][1]
             share = div(select(ratio, -ratio, ratio), abs(before))
             effort, speed = actuator.effort_limit, actuator.velocity_limit
+            least_effort, least_speed = actuator.effort_lower, actuator.velocity_lower
             limited = math.isfinite(effort), math.isfinite(speed)
             follows = [a and b for a, b in zip(limited, actuator.carried, strict=True)]
             return replace(
@@ -410,9 +439,24 @@ def with_couplings(actuator: Actuator, couplings: Sequence[Coupling]) -> Actuato
                 terms=turns,
                 effort_limit=div(effort, share) if follows[0] else effort,
                 velocity_limit=speed * share if follows[1] else speed,
-            )
+                effort_lower=div(least_effort, share) if follows[0] and least_effort is not None
+                else least_effort,
+                velocity_lower=least_speed * share if follows[1] and least_speed is not None
+                else least_speed,
+            )  # fmt: skip
     return actuator
 
 
-def _first(*limits: float) -> float:
-    return next((limit for limit in limits if math.isfinite(limit)), math.inf)
+def _times(factor: float, low: float, high: float) -> tuple[float, float]:
+    """An interval times a factor."""
+    ends = sorted((factor * low, factor * high))
+    return ends[0], ends[1]
+
+
+def _limited(low: float, high: float) -> bool:
+    return math.isfinite(low) or math.isfinite(high)
+
+
+def _first(*limits: tuple[float, float]) -> tuple[float, float]:
+    """The first of these intervals that is bounded on a side."""
+    return next((each for each in limits if _limited(*each)), (-math.inf, math.inf))

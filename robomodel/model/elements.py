@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from robomodel.arrays import Array
-from robomodel.description import Pose, Rows3, Vec3
+from robomodel.description import Pose, Rows3, Vec3, least
 from robomodel.description.poses import rows3
 from robomodel.errors import few
 from robomodel.mechanism.closure import Geometry
@@ -109,7 +109,8 @@ class Joint:
     :func:`robomodel.passive_force`.
     ``armature`` [kg m² or kg] is an inertia that resists each of the joint's velocities, and
     nothing else. ``law``: what its friction has beside ``damping`` and ``friction``; ``delay``
-    [s]: of measured forces behind the motion.
+    [s]: of measured forces behind the motion. ``velocity_lower`` and ``effort_lower`` are limits
+    the other way, zero or negative (None: -``velocity_limit``, -``effort_limit``).
     """
 
     name: str
@@ -133,6 +134,18 @@ class Joint:
     deadband: float = 0.0
     law: FrictionLaw = NO_LAW
     delay: float = 0.0
+    velocity_lower: float | None = None
+    effort_lower: float | None = None
+
+    @property
+    def least_velocity(self) -> float:
+        """Its least velocity."""
+        return least(self.velocity_limit, self.velocity_lower)
+
+    @property
+    def least_effort(self) -> float:
+        """Its least torque or force."""
+        return least(self.effort_limit, self.effort_lower)
 
     @property
     def units(self) -> Units:

@@ -172,6 +172,16 @@ class Model:
         """Effort limits (nv,) of one-dof independent joints, inf elsewhere; read-only."""
         return self._limits("effort_limit", np.inf)
 
+    @cached_property
+    def velocity_lower(self) -> Array:
+        """Least velocities (nv,) of one-dof independent joints, -inf elsewhere; read-only."""
+        return self._limits("least_velocity", -np.inf)
+
+    @cached_property
+    def effort_lower(self) -> Array:
+        """Least efforts (nv,) of one-dof independent joints, -inf elsewhere; read-only."""
+        return self._limits("least_effort", -np.inf)
+
     def _limits(self, quantity: str, otherwise: float) -> Array:
         limits = {joint.name: getattr(joint, quantity) for joint in self.joints if joint.nv == 1}
         result = np.array([limits.get(name, otherwise) for name in self.dof_names], dtype=float)

@@ -255,6 +255,8 @@ class Numbers:
             deadband=as_number(joint.deadband),
             law=law_of(joint),
             delay=as_number(joint.delay),
+            velocity_lower=joint.limits.velocity_lower,
+            effort_lower=joint.limits.effort_lower,
         )
 
     @property

@@ -53,8 +53,7 @@ def with_actuators(model: Model, description: Description) -> Description:
     for each in model.actuators:
         if each.joint in names and each.effort_limit > 0.0:
             motor = motors.get(each.name, Motor())
-            effort, velocity = each.effort_limit, each.velocity_limit
-            motor = replace(motor, effort=effort, velocity=velocity)
+            motor = _limited_as(motor, each)
             ends = (TransmittedJoint(each.joint),), (ActuatorEnd(each.name, motor=motor),)
             added.append(Transmission(each.name, SIMPLE, *ends))
     return replace(description, transmissions=(*description.transmissions, *added))
@@ -67,8 +66,7 @@ def _limited_end(
     first = transmission.joints[0].name if transmission.joints else ""
     if (actuator := actuators.get(end.name or first)) is None:
         return end
-    effort, velocity = actuator.effort_limit, actuator.velocity_limit
-    motor = replace(end.motor or _motor(actuator), effort=effort, velocity=velocity)
+    motor = _limited_as(end.motor or _motor(actuator), actuator)
     return end if motor == Motor() else replace(end, motor=motor)
 
 
@@ -100,14 +98,18 @@ def with_motors_at_neutral(model: Model, tree: Description) -> Description:
             motor = ActuatorEnd(each.name, motor=_motor(each))
             added.append(Transmission(each.name, "motor", ends, (motor,)))
     added += _motors_of_joints(model, tree, drives)
-    file_efforts = {joint.name: joint.limits.effort for joint in model.description.joints}
+    file_limits = {joint.name: joint.limits for joint in model.description.joints}
     joints = tuple(
         replace(
             joint,
             motor=None,
             limits=joint.limits
             if drives[joint.name] == [1]
-            else replace(joint.limits, effort=file_efforts[joint.name]),
+            else replace(
+                joint.limits,
+                effort=file_limits[joint.name].effort,
+                effort_lower=file_limits[joint.name].effort_lower,
+            ),
         )
         if joint.name in drives
         else joint
@@ -137,10 +139,23 @@ def _motors_of_joints(
             yield Transmission(joint.name, "motor", *ends)
 
 
+def _limited_as(motor: Motor, actuator: Actuator) -> Motor:
+    """The motor with the limits of an actuator."""
+    return replace(
+        motor,
+        effort=actuator.effort_limit,
+        velocity=actuator.velocity_limit,
+        effort_lower=actuator.effort_lower,
+        velocity_lower=actuator.velocity_lower,
+    )
+
+
 def _motor(actuator: Actuator) -> Motor:
     return Motor(
         effort=actuator.effort_limit,
         velocity=actuator.velocity_limit,
+        effort_lower=actuator.effort_lower,
+        velocity_lower=actuator.velocity_lower,
         stall_torque=actuator.stall_torque,
         no_load_speed=actuator.no_load_speed,
         torque_constant=actuator.torque_constant,

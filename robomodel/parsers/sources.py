@@ -41,7 +41,7 @@ from robomodel.errors import (
 from robomodel.files import Resources
 from robomodel.running import Lock
 from robomodel.vocabulary import xml
-from robomodel.vocabulary.schema import LIMIT, MIMIC, SIZES, number, numbers, rpy_of
+from robomodel.vocabulary.schema import MIMIC, SIZES, number, numbers, rpy_of
 
 TEXT = "<text>"  # the file name in messages for a description given as text
 _PIECE = 2**18  # bytes read at a time
@@ -277,7 +277,7 @@ def package_of(source: object) -> str:
 
 
 _JOINT_PARTS = {
-    "limit": tuple(LIMIT.by_name),
+    "limit": ("lower", "upper", "effort", "velocity"),
     "dynamics": ("damping", "friction"),
     "mimic": (*MIMIC.texts, *MIMIC.by_name),
 }

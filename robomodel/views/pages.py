@@ -551,11 +551,13 @@ def _quantities(
 
 
 def _motors(model: Model) -> list[dict[str, float]]:
-    """Effort at rest and greatest speed of each actuator, if all have both."""
+    """Effort at rest and greatest speed of each actuator, both ways, if all have both."""
     motors = [
         {
-            "effort": value_of(driving(each, 0.0)),
-            "velocity": min(each.velocity_limit, each.no_load_speed or math.inf),
+            "effort": min(value_of(driving(way, 0.0)) for way in (each, each.backwards)),
+            "velocity": min(
+                each.velocity_limit, -each.least_velocity, each.no_load_speed or math.inf
+            ),
         }
         for each in model.actuators
     ]

@@ -259,7 +259,10 @@ def limits_of(
         limit if (limit := numbers.get(name, math.inf)) >= 0.0 else math.inf
         for name in ("velocity", "effort")
     )
-    return Limits(lower, upper, velocity, effort)
+    return Limits(
+        lower, upper, velocity, effort,
+        **{name: numbers[name] for name in ("velocity_lower", "effort_lower") if name in numbers},
+    )  # fmt: skip
 
 
 def is_on_joint(kind: str, axis: Vec3, xyz: Vec3, tolerance: float) -> bool:

@@ -34,6 +34,7 @@ _BOUNDS: dict[str, tuple[Callable[[float], bool], str]] = {
     "not 0": (lambda value: value != 0.0, "1 is a direct drive"),
     "> 0, ≤ 1": (lambda value: 0.0 < value <= 1.0, "it is above 0 and at most 1"),
     "≤ 1": (lambda value: -math.inf < value <= 1.0, "it is at most 1"),
+    "≤ 0": (lambda value: value <= 0.0, "it is zero or negative"),
     "from 0 to 1": (lambda value: 0.0 <= value <= 1.0, "it is from 0 to 1"),
     "from 0 to 0.1": (lambda value: 0.0 <= value <= MAX_TOLERANCE, "it is from 0 to 0.1 m (rad)"),
 }
@@ -399,6 +400,14 @@ INERTIA = Declaration(
     ),
 )
 
+LOWER_LIMITS = (
+    Attribute("effort_lower", _FORCE, "the least torque or force, as of a "
+              "[cylinder](motors.md#cylinders), which pulls less than it pushes", bound="≤ 0",
+              default=None, default_text="−`effort`", infinite=True),
+    Attribute("velocity_lower", "rad/s or m/s", "the least velocity", bound="≤ 0", default=None,
+              default_text="−`velocity`", infinite=True),
+)  # fmt: skip
+
 LIMIT = Declaration(
     "limit",
     (
@@ -410,6 +419,7 @@ LIMIT = Declaration(
                   infinite=True, always=True),
         Attribute("velocity", "rad/s or m/s", "velocity limit", default=math.inf, infinite=True,
                   always=True),
+        *LOWER_LIMITS,
     ),
     unused=("acceleration", "deceleration", "jerk"),
 )  # fmt: skip
@@ -529,6 +539,7 @@ MOTOR = Declaration(
                   "no-load speed V/k", bound="> 0", default=None),
         Attribute("current", "A", "limits the torque to k · `current`", bound="> 0",
                   default=math.inf, infinite=True),
+        *LOWER_LIMITS,
     ),
 )  # fmt: skip
 

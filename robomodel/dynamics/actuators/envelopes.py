@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -81,8 +81,10 @@ class JointEnvelope:
         ratios: The motors' rates (n, actuators) at its unit velocity.
         torque: The greatest (n,) that motors give it alone, without torque on other joints of
             limbs; infinite where nothing limits it.
-        torque_any: The greatest whatever the others take.
+        torque_back: The size of the least, which is the same unless drives are not symmetric.
+        torque_any: The greatest whatever the others take, the smaller of both ways.
         speed: The greatest (n,).
+        speed_back: The size of the least.
         inertia: See :func:`reflected_inertia` (n,).
         condition: See :func:`~robomodel.dynamics.actuators.limbs.condition` (n,); 1 for joints that
             share no motors.
@@ -90,7 +92,9 @@ class JointEnvelope:
         at_rest: Its range while these rest at neutral.
         effort: The least ``torque`` on the line. If the line has dead points, where it vanishes,
             that at the neutral configuration.
+        effort_back: The same of ``torque_back``.
         velocity: The same of ``speed``.
+        velocity_back: The same of ``speed_back``.
         dead_points: Where on the line its limb is at a dead point.
         file_limits: The file's.
         slides: Units are metres and newtons, not radians.
@@ -121,6 +125,10 @@ class JointEnvelope:
     slides: bool = False
     varies: bool = True
     passive: bool = False
+    torque_back: Array = field(kw_only=True)
+    speed_back: Array = field(kw_only=True)
+    effort_back: float = field(kw_only=True)
+    velocity_back: float = field(kw_only=True)
 
     @property
     def lower(self) -> float:
@@ -150,10 +158,18 @@ class JointEnvelope:
         """
         file = self.file_limits
         ends = max(self.lower, file.lower), min(self.upper, file.upper)
+        velocity = _tighter(self.velocity, file.velocity)
+        effort = _tighter(self.effort, file.effort)
+        back = (
+            _tighter(self.velocity_back, -file.least_velocity),
+            _tighter(self.effort_back, -file.least_effort),
+        )
         return Limits(
             *(ends if ends[0] <= ends[1] else (file.lower, file.upper)),
-            _tighter(self.velocity, file.velocity),
-            _tighter(self.effort, file.effort),
+            velocity,
+            effort,
+            None if _same(back[0], velocity) else -back[0],
+            None if _same(back[1], effort) else -back[1],
         )
 
     @property
@@ -166,6 +182,11 @@ class JointEnvelope:
         """True if torque and speed are the same along the line."""
         finite = (x[self.line][np.isfinite(x[self.line])] for x in (self.torque, self.speed))
         return all(bool(np.ptp(x) <= SAME * np.max(x)) if len(x) else True for x in finite)
+
+
+def _same(one: float, other: float) -> bool:
+    """True if limits both ways are one; those of symmetric drives differ by rounding."""
+    return one == other or abs(one - other) <= SAME * max(one, other)
 
 
 def _tighter(computed: float, filed: float) -> float:
@@ -208,11 +229,12 @@ def joint_envelope(model: Model, body: int) -> JointEnvelope:
     ratios = everywhere[..., place]
     driven = np.any(np.abs(np.nan_to_num(ratios)) > NOTHING, axis=0)
     shared = np.any(np.abs(np.nan_to_num(everywhere[:, driven])) > NOTHING, axis=(0, 1))
-    torque, most, passive = _greatest_torque(model, torque_map(model, rates, cluster), place)
-    speed = _greatest_speed(model, ratios[:, driven], driven)
+    (back, torque), most, passive = _torques(model, torque_map(model, rates, cluster), place)
+    speed_back, speed = _greatest_speeds(model, ratios[:, driven], driven)
     q = whole(model, cluster, spanning)
     start = int(line[np.argmin(np.linalg.norm(q[line] - model.neutral(), axis=1))])
     dead = () if path is None else tuple(_dead_points(model, cluster, path, own, columns, driven))
+    at_start = int(np.flatnonzero(line == start)[0])
     return JointEnvelope(
         joint=joint.name,
         cluster=cluster.name,
@@ -231,10 +253,17 @@ def joint_envelope(model: Model, body: int) -> JointEnvelope:
         if np.count_nonzero(shared) > 1 else np.ones(len(q)),
         reach=joint_range(model, joint.name),
         at_rest=_at_rest(model, joint.name, path, own),
-        effort=_least(torque[line], int(np.flatnonzero(line == start)[0])),
-        velocity=_least(speed[line], int(np.flatnonzero(line == start)[0])),
+        torque_back=back,
+        speed_back=speed_back,
+        effort=_least(torque[line], at_start),
+        effort_back=_least(back[line], at_start),
+        velocity=_least(speed[line], at_start),
+        velocity_back=_least(speed_back[line], at_start),
         dead_points=dead,
-        file_limits=Limits(joint.lower, joint.upper, joint.velocity_limit, joint.effort_limit),
+        file_limits=Limits(
+            joint.lower, joint.upper, joint.velocity_limit, joint.effort_limit,
+            joint.velocity_lower, joint.effort_lower,
+        ),
         slides=joint.type == "prismatic",
         varies=cluster.varies,
         passive=passive,
@@ -270,32 +299,38 @@ def _at_rest(model: Model, name: str, path: Path | None, column: int) -> tuple[f
     return low.position, high.position
 
 
-def _greatest_torque(model: Model, b: Array, place: int) -> tuple[Array, Array, bool]:
-    """A coordinate's greatest torque (n,) by B (n, coordinates, nu): alone, and whatever others do.
+def _torques(model: Model, b: Array, place: int) -> tuple[tuple[Array, Array], Array, bool]:
+    """A coordinate's torques by B (n, coordinates, nu): alone, and whatever others do.
 
-    Also whether motors are too few for it to get torque alone; then the first is the second.
+    Alone the sizes of the least and of the greatest (n,) each, whatever others do the smaller of
+    the two. Also whether motors are too few for it to get torque alone; then these are that.
     """
     row = b[:, place]
     if not np.any(np.abs(np.nan_to_num(row)) > NOTHING):
-        return np.full(len(b), np.inf), np.full(len(b), np.inf), False
+        free = np.full(len(b), np.inf)
+        return (free, free), free, False
     low, high = actuation.bounds(model, None)
     with np.errstate(all="ignore"):
         pushes = np.where(row == 0.0, 0.0, np.stack([low * row, high * row]))
-    most = np.minimum(np.sum(np.max(pushes, axis=0), axis=-1),
-                      -np.sum(np.min(pushes, axis=0), axis=-1))  # fmt: skip
+    pushed = -np.sum(np.min(pushes, axis=0), axis=-1), np.sum(np.max(pushes, axis=0), axis=-1)
+    most = np.minimum(*pushed)
     lost = ~np.all(np.isfinite(b), axis=(1, 2))
     safe = np.where(lost[:, None, None], 0.0, b)
     safe = np.where(np.abs(safe) > NOTHING * np.max(np.abs(safe)), safe, 0.0)
     least, greatest = actuation.limits(safe, low, high)
-    alone = np.minimum(greatest, -least)[:, place]
-    passive = not np.any(alone > 0.0)
-    return np.where(lost, np.nan, most if passive else alone), most, passive
+    alone = -least[:, place], greatest[:, place]
+    passive = not np.any(np.minimum(*alone) > 0.0)
+    if all(each.effort_lower is None for each in model.actuators):  # the same but for rounding
+        alone, pushed = (np.minimum(*alone),) * 2, (most,) * 2
+    back, ahead = (np.where(lost, np.nan, x) for x in (pushed if passive else alone))
+    return (back, ahead), most, passive
 
 
 def torque_at_speeds(model: Model, joint: JointEnvelope, at: Sequence[int], speeds: Array) -> Array:
     """The greatest torque (k, n) along speeds (k, n) of a joint at some of its configurations.
 
-    Alone, as ``torque``; or whatever the others take, where motors are too few for that.
+    Along negative speeds it is the least. Alone, as ``torque``; or whatever the others take, where
+    motors are too few for that.
     """
     body = model.joint_names.index(joint.joint)
     cluster = model.clusters[model.nodes[body].cluster]
@@ -307,24 +342,32 @@ def torque_at_speeds(model: Model, joint: JointEnvelope, at: Sequence[int], spee
     own = (motor_rows(model)[:, cluster.spanning_v] @ rates)[..., place]
     lower, upper = actuation.bounds(model, speeds[..., None] * np.nan_to_num(own)[:, None])
     wide = np.broadcast_to(b[:, None], (*speeds.shape, *b.shape[1:]))
+    back = speeds < 0.0
     if not joint.passive:
-        return actuation.limits(wide, lower, upper)[1][..., place]
+        least, greatest = actuation.limits(wide, lower, upper)
+        return np.asarray(np.where(back, least[..., place], greatest[..., place]))
     row = wide[..., place, :]
     with np.errstate(invalid="ignore"):
-        pushes = np.where(row == 0.0, 0.0, np.maximum(lower * row, upper * row))
-    return np.asarray(np.sum(pushes, axis=-1))
+        ends = [np.where(row == 0.0, 0.0, x * row) for x in (lower, upper)]
+    least, greatest = (np.sum(pick(*ends), axis=-1) for pick in (np.minimum, np.maximum))
+    return np.asarray(np.where(back, least, greatest))
 
 
-def _greatest_speed(model: Model, ratios: Array, driven: Mask) -> Array:
-    """The greatest speed (n,) by the motors' ratios (n, driven)."""
+def _greatest_speeds(model: Model, ratios: Array, driven: Mask) -> tuple[Array, Array]:
+    """The greatest speeds backwards and ahead (n,) by the motors' ratios (n, driven)."""
     if not np.any(driven):
-        return np.full(len(ratios), np.inf)
-    fastest = np.array([
-        a.velocity_limit if a.no_load_speed is None else min(a.velocity_limit, a.no_load_speed)
-        for a in model.actuators
-    ])[driven]  # fmt: skip
+        return np.full(len(ratios), np.inf), np.full(len(ratios), np.inf)
+    ahead, back = (
+        np.array([
+            x.velocity_limit if x.no_load_speed is None else min(x.velocity_limit, x.no_load_speed)
+            for x in motors
+        ])[driven]
+        for motors in (model.actuators, [each.backwards for each in model.actuators])
+    )  # fmt: skip
+    turns = np.where(ratios < 0.0, back, ahead), np.where(ratios < 0.0, ahead, back)
     with np.errstate(all="ignore"):
-        return np.asarray(np.min(fastest / np.abs(ratios), axis=-1))
+        greatest, least = (np.min(x / np.abs(ratios), axis=-1) for x in turns)
+    return np.asarray(least), np.asarray(greatest)
 
 
 def reflected_inertia(model: Model, q: Array, body: int, v: Array) -> Array:

@@ -159,16 +159,20 @@ def bounds(model: Model, rates: Array | None) -> tuple[Array, Array]:
     is zero beyond. Without one it is zero beyond the velocity limit. Braking force is not reduced.
     """
     if rates is None:
-        most = np.array([value_of(driving(each, 0.0)) for each in model.actuators])
-        return -most, most
+        return _at_rest(model)
     shape = (*rates.shape[:-1], len(model.actuators))
     lower, upper = np.empty(shape), np.empty(shape)
     with np.errstate(all="ignore"):
         for n, each in enumerate(model.actuators):
-            lower[..., n] = -driving(each, -rates[..., n])
+            lower[..., n] = -driving(each.backwards, -rates[..., n])
             upper[..., n] = driving(each, rates[..., n])
     lower[np.isnan(rates)] = upper[np.isnan(rates)] = np.nan
     return lower, upper
+
+
+def _at_rest(model: Model) -> tuple[Array, Array]:
+    least = [-value_of(driving(each.backwards, 0.0)) for each in model.actuators]
+    return np.array(least), np.array([value_of(driving(each, 0.0)) for each in model.actuators])
 
 
 def motors(
@@ -183,7 +187,7 @@ def motors(
     high: list[Scalar] = []
     for each, column in zip(model.actuators, zip(*matrix, strict=True), strict=True):
         rate = dot(column, v)
-        back, ahead = driving(each, -rate), driving(each, rate)
+        back, ahead = driving(each.backwards, -rate), driving(each, rate)
         low.append(-LARGE_FORCE if unlimited(back) else -minimum(back, LARGE_FORCE))
         high.append(LARGE_FORCE if unlimited(ahead) else minimum(ahead, LARGE_FORCE))
     return matrix, low, high
@@ -450,7 +454,7 @@ def saturated(
         for n in columns:
             rate = dot([matrix[i][n] for i in rows], [v[i] for i in rows])
             actuator = model.actuators[n]
-            braking = -driving(actuator, -rate, BAND)
+            braking = -driving(actuator.backwards, -rate, BAND)
             ends.append((braking, driving(actuator, rate, BAND)))
         required = _required(model, matrix, rows, columns, tau)
         excess = []
@@ -461,7 +465,8 @@ def saturated(
         if len(rows) == len(columns) == 1:  # no division by an entry that vanishes at dead points
             (i,), (n,), ((low, high),) = rows, columns, ends
             if not (unlimited(low) and unlimited(high)):
-                a, b = matrix[i][n] * low, matrix[i][n] * high
+                a = matrix[i][n] * (-LARGE_FORCE if unlimited(low) else low)
+                b = matrix[i][n] * (LARGE_FORCE if unlimited(high) else high)
                 result[i] = _within(tau[i], minimum(a, b), maximum(a, b))
         else:
             for i in rows:
@@ -560,7 +565,7 @@ def limits_alone(
         ends = []
         for n, column in zip(columns, zip(*block, strict=True), strict=True):
             rate, each = dot(column, [v[i] for i in rows]), model.actuators[n]
-            back, ahead = driving(each, -rate), driving(each, rate)
+            back, ahead = driving(each.backwards, -rate), driving(each, rate)
             ends.append(
                 [LARGE_FORCE if unlimited(x) else minimum(x, LARGE_FORCE) for x in (back, ahead)]
             )

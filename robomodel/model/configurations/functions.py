@@ -464,9 +464,12 @@ def check(model: Model, *, moving: bool) -> TracedFunction:
         velocities = _velocities(model, q, v) if moving else []
         for joint_, node in zip(model.joints, model.nodes, strict=True):
             beyond = _beyond(joint_, positions[node.q], beyond)
-            if moving and joint_.nv == 1 and math.isfinite(joint_.velocity_limit):
+            if moving and joint_.nv == 1:
                 x = velocities[node.v]
-                beyond = maximum(beyond, maximum(x, -x) - joint_.velocity_limit)
+                if math.isfinite(joint_.velocity_limit):
+                    beyond = maximum(beyond, x - joint_.velocity_limit)
+                if math.isfinite(joint_.least_velocity):
+                    beyond = maximum(beyond, joint_.least_velocity - x)
         squares = dot([*q, *v], [*q, *v])
         return [_within(squares, HUGE, fault), beyond, least]
 

@@ -197,8 +197,8 @@ def _beyond(model: Model, q: Array, v: Array | None) -> Iterator[LimitViolation]
             bounds += [("position", at, joint.lower, -1.0), ("position", at, joint.upper, 1.0)]
         if v is not None:
             rate = np.asarray(velocities[joint.name])
-            limit = joint.velocity_limit
-            bounds += [("velocity", rate, -limit, -1.0), ("velocity", rate, limit, 1.0)]
+            bounds.append(("velocity", rate, joint.least_velocity, -1.0))
+            bounds.append(("velocity", rate, joint.velocity_limit, 1.0))
         for quantity, x, limit, sign in bounds:
             if not math.isfinite(limit):
                 continue

@@ -21,6 +21,7 @@ from robomodel.description import (
     Motor,
     Transmission,
     TransmittedJoint,
+    least,
 )
 from robomodel.errors import DescriptionError, Source
 from robomodel.parsers.mjcf.compiled import CompiledSection
@@ -32,8 +33,21 @@ from robomodel.vocabulary.schema import MOTOR, Names
 ACTUATOR_MOTOR, JOINT_MOTOR = "robomodel_actuator_motor:", "robomodel_motor:"
 """Prefixes of ``<custom>`` texts with the numbers of an actuator's or a joint's motor."""
 
+Span: TypeAlias = tuple[float, float]
+"""The least and the greatest force."""
+
 _TENDON = 3  # mjtTrn
 _INTEGRATES = ("mjDYN_INTEGRATOR", "mjDYN_PID", "mjDYN_MUSCLE", "mjDYN_USER")
+
+
+def both_ways(low: float, high: float) -> tuple[float | None, float]:
+    """A range of force as a lower limit, None for the same both ways, and an upper one.
+
+    A range that does not hold zero, or no force ahead, is taken as its larger end both ways.
+    """
+    if low <= 0.0 < high and abs(low + high) > SAME * max(-low, high):
+        return low, high
+    return None, max(abs(low), abs(high))
 
 
 @dataclass
@@ -67,34 +81,36 @@ class Motors(CompiledSection):
             return None
         noted = self.noted(ACTUATOR_MOTOR + name, source)
         motor = noted or replace(self._dc(number) or Motor(), source=source)
-        effort = self._effort(number, source)
-        if effort < math.inf:
-            effort = min(effort, self._let_through(number, terms) / abs(gear))
-        if effort < math.inf:
-            motor = replace(motor, effort=min(effort, motor.effort))
+        low, high = self._efforts(number, source)
+        if high < math.inf:
+            let = sorted(x / gear for x in self._let_through(number, terms))
+            low, high = max(low, let[0], motor.least_effort), min(high, let[1], motor.effort)
+            weakest, effort = both_ways(low, high)
+            motor = replace(motor, effort=effort, effort_lower=weakest)
         return motor if MOTOR.of(motor) else None
 
-    def _effort(self, number: int, source: Source) -> float:
-        """The largest force: the limit of force, or the limit of control times a plain gain."""
+    def _efforts(self, number: int, source: Source) -> Span:
+        """Least and greatest force: limits of force, or those of control times a plain gain."""
         import mujoco
 
         model = self.model
-        most = math.inf
+        low, high = -math.inf, math.inf
         if model.actuator_forcelimited[number]:
-            most = self._largest(model.actuator_forcerange[number], 1.0, "force", source)
+            low, high = self._span(model.actuator_forcerange[number], 1.0, "force", source)
         plain = (
             model.actuator_gaintype[number] == mujoco.mjtGain.mjGAIN_FIXED
             and model.actuator_biastype[number] == mujoco.mjtBias.mjBIAS_NONE
         )
         if not plain:
-            return most
+            return low, high
         dynamics = mujoco.mjtDyn(model.actuator_dyntype[number]).name
         kind = "act" if dynamics in _INTEGRATES else "ctrl"
         if getattr(model, f"actuator_{kind}limited")[number]:
             gain = float(model.actuator_gainprm[number, 0])
             span = getattr(model, f"actuator_{kind}range")[number]
-            most = min(most, self._largest(span, gain, "control", source))
-        return most if most > 0.0 else math.inf
+            ends = self._span(span, gain, "control", source)
+            low, high = max(low, ends[0]), min(high, ends[1])
+        return (low, high) if high > 0.0 else (-math.inf, math.inf)
 
     def gains(self, number: int) -> tuple[float, float]:
         """Position and velocity gain of a servo at the actuator's shaft; zeros without one."""
@@ -105,26 +121,31 @@ class Motors(CompiledSection):
         _, position, velocity = (-float(x) for x in self.model.actuator_biasprm[number, :3])
         return position + 0.0, velocity + 0.0
 
-    def _largest(self, span: Any, gain: float, what: str, source: Source) -> float:
-        low, high = (gain * float(x) for x in span)
-        if abs(low + high) > SAME * max(abs(low), abs(high)):
-            self.elements.warn_at(
-                f"its range of {what} is not the same both ways; the larger end is its limit of "
-                "effort in both",
-                source,
-                "uneven range",
-            )
-        return max(abs(low), abs(high))
+    def _span(self, span: Any, gain: float, what: str, source: Source) -> Span:
+        """A range of force; one that does not hold zero is widened to the same both ways."""
+        low, high = sorted(gain * float(x) for x in span)
+        if not low <= 0.0 < high:
+            if high != 0.0 or low != 0.0:
+                self.elements.warn_at(
+                    f"its range of {what}, {low:g} to {high:g}, has no force that drives ahead or "
+                    "does not hold zero; the larger end is its limit of effort both ways",
+                    source,
+                    "uneven range",
+                )
+            high = max(abs(low), abs(high))
+            low = -high
+        return low, high
 
-    def _let_through(self, number: int, terms: Terms) -> float:
-        """The limit that a joint or tendon puts on its actuator's force; infinite without one."""
+    def _let_through(self, number: int, terms: Terms) -> Span:
+        """Limits that a joint or tendon puts on its actuator's force; infinite without them."""
         if int(self.model.actuator_trntype[number]) == _TENDON:
             kind, row = "tendon", int(self.model.actuator_trnid[number, 0])
         else:
             kind, ((row, _),) = "jnt", terms
         if not self.elements.has(f"{kind}_actfrclimited", row):
-            return math.inf
-        return float(max(abs(getattr(self.model, f"{kind}_actfrcrange")[row])))
+            return -math.inf, math.inf
+        weakest, most = both_ways(*map(float, getattr(self.model, f"{kind}_actfrcrange")[row]))
+        return least(most, weakest), most
 
     def _dc(self, number: int) -> Motor | None:
         """The constants and voltage of a ``<dcmotor>``, which only some releases have."""

@@ -33,7 +33,7 @@ from robomodel.description import (
 )
 from robomodel.description.poses import ORIGIN, compose, displacement, inverse, tidy, vec
 from robomodel.errors import DescriptionError
-from robomodel.parsers.mjcf.actuators import JOINT_MOTOR, Actuators
+from robomodel.parsers.mjcf.actuators import JOINT_MOTOR, Actuators, both_ways
 from robomodel.parsers.mjcf.compiled import JOINT_KINDS, CompiledElements, CompiledSection, pose
 from robomodel.parsers.mjcf.constraints import EqualityConstraints, Springs
 from robomodel.parsers.mjcf.source import UNNAMED, compile_mjcf
@@ -237,13 +237,14 @@ class _Bodies(CompiledSection):
         dof = int(model.jnt_dofadr[number])
         lower, upper = (float(x) for x in model.jnt_range[number])
         effort = self.elements.custom_number(EFFORT_LIMIT + name)
+        weakest: float | None = None
         if model.jnt_actfrclimited[number]:
-            effort = float(max(abs(model.jnt_actfrcrange[number])))
+            weakest, effort = both_ways(*map(float, model.jnt_actfrcrange[number]))
         velocity = self.elements.custom_number(VELOCITY_LIMIT + name)
-        limits = Limits(velocity=velocity, effort=effort)
+        limits = Limits(velocity=velocity, effort=effort, effort_lower=weakest)
         if model.jnt_limited[number]:
             lower, upper = as_limit(lower, NO_LIMIT), as_limit(upper, NO_LIMIT)
-            limits = Limits(lower, upper, velocity, effort)
+            limits = replace(limits, lower=lower, upper=upper)
         elif lower >= upper and (lower or upper):
             message = (
                 f"its range is {lower:.6g} to {upper:.6g}, which MuJoCo takes for none: the "

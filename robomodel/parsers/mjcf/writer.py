@@ -385,14 +385,21 @@ class MjcfTies:
             couplings = {coupling.name for coupling in self.description.couplings}
             if not rotors & (self.moved_as.keys() | couplings):  # the joint has the motor's numbers
                 motor = carried(motor, 1.0 / abs(ratio))
-        effort = math.inf if motor is None else motor.effort
-        if len(terms) == 1 and effort == math.inf:
-            effort = self.moved_as[first].limits.effort / abs(ratio)
-        if 0.0 < effort < NO_LIMIT:
-            element.set("ctrlrange", numbers((-effort, effort)))
-            element.set("forcerange", numbers((-effort, effort)))
-        if motor is not None and MOTOR.of(rest := replace(motor, effort=math.inf)):
-            note_motor(self.draft, ACTUATOR_MOTOR + name, rest)
+        low, high = (-math.inf, math.inf) if motor is None else (motor.least_effort, motor.effort)
+        if len(terms) == 1 and low == -high == -math.inf:
+            limits = self.moved_as[first].limits
+            low, high = sorted(x / ratio for x in (limits.least_effort, limits.effort))
+        if _ranges(low, high):
+            element.set("ctrlrange", numbers((low, high)))
+            element.set("forcerange", numbers((low, high)))
+            motor = motor and replace(motor, effort=math.inf, effort_lower=None)
+        if motor is not None and MOTOR.of(motor):
+            note_motor(self.draft, ACTUATOR_MOTOR + name, motor)
+
+
+def _ranges(low: float, high: float) -> bool:
+    """True if these forces are a range that MuJoCo takes: bounded both ways, with force ahead."""
+    return -NO_LIMIT < low <= 0.0 < high < NO_LIMIT
 
 
 def note_motor(draft: MjcfDraft, key: str, motor: Motor) -> None:
@@ -658,6 +665,8 @@ class _BodyWriter:
             if piece.leads and math.isfinite(joint.limits.velocity):
                 limit = number(joint.limits.velocity)
                 self._custom("numeric", VELOCITY_LIMIT + joint.name, limit)
+            if piece.leads and joint.limits.velocity_lower is not None:
+                self.draft.lost.append(f"velocity_lower of the joint '{joint.name}'")
             if piece.leads and joint.motor is not None and MOTOR.of(joint.motor):
                 note_motor(self.draft, JOINT_MOTOR + self._driven_at(joint), joint.motor)
         for joint in row:
@@ -687,10 +696,14 @@ class _BodyWriter:
                 self.draft.lost.append(
                     f"the limits of the joint '{joint.name}', which leave no room between them"
                 )
-        if 0.0 < effort < NO_LIMIT and joint.type in ONE_DOF:
-            element.set("actuatorfrcrange", numbers((-effort, effort)))
-        elif math.isfinite(effort):
+        weakest = joint.limits.least_effort
+        if _ranges(weakest, effort) and joint.type in ONE_DOF:
+            element.set("actuatorfrcrange", numbers((weakest, effort)))
+            return
+        if math.isfinite(effort):
             self._custom("numeric", EFFORT_LIMIT + joint.name, number(effort))
+        if joint.limits.effort_lower is not None:
+            self.draft.lost.append(f"effort_lower of the joint '{joint.name}'")
 
     def _independent(self, piece: _Piece) -> None:
         """Keep the flags ``independent``; only all or none if several joints stand for one."""

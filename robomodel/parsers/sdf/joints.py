@@ -36,8 +36,10 @@ from robomodel.vocabulary.schema import (
     COUPLING,
     DYNAMICS,
     LIMIT,
+    LOWER_LIMITS,
     MIMIC,
     Fields,
+    checked,
     read_by,
     read_contents,
 )
@@ -72,7 +74,11 @@ class Axis:
 
 
 _AXIS = words("xyz dynamics limit mimic use_parent_model_frame initial_position")
-_AXIS_LIMIT = replace(LIMIT, unused=("stiffness", "dissipation"))
+AXIS_LIMIT = replace(
+    LIMIT,
+    attributes=tuple(each for each in LIMIT.attributes if each not in LOWER_LIMITS),
+    unused=("stiffness", "dissipation"),
+)
 _AXIS_MIMIC = MIMIC.names | {"reference"}
 
 
@@ -81,7 +87,7 @@ def read_axis(document: SdfDocument, element: Element, *, bounded: bool = True) 
     parts = document.parts(element, _AXIS)
     limits, initial, mimic = Limits(), None, None
     if (limit := parts.get("limit")) is not None:
-        values = read_contents(document, limit, _AXIS_LIMIT)
+        values = read_contents(document, limit, AXIS_LIMIT) | _lower_limits(document, limit)
         # written for infinity before SDF 1.10
         limits = limits_of(document, limit, values, most=1e16, bounded=bounded)
     dynamics = read_contents(document, parts.get("dynamics"), DYNAMICS)
@@ -92,6 +98,16 @@ def read_axis(document: SdfDocument, element: Element, *, bounded: bool = True) 
     if "mimic" in parts:
         mimic = _mimic(document, parts["mimic"])
     return Axis(*_direction(document, parts), limits, dynamics, initial, mimic, element)
+
+
+def _lower_limits(document: SdfDocument, limit: Element) -> Fields:
+    """Limits that differ both ways, in attributes of this package."""
+    numbers: dict[str, float] = {}
+    for each in LOWER_LIMITS:
+        name = f"{{{CUSTOM}}}{each.name}"
+        if limit.get(name) is not None:
+            numbers[each.name] = document.number(limit, name, infinite=True)
+    return checked(document, limit, LIMIT, numbers)
 
 
 def _direction(document: SdfDocument, parts: dict[str, Element]) -> tuple[Vec3, str | None]:

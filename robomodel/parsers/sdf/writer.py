@@ -61,7 +61,7 @@ from robomodel.parsers.sdf.document import (
     prefix,
     set_custom,
 )
-from robomodel.parsers.sdf.joints import KINDS
+from robomodel.parsers.sdf.joints import AXIS_LIMIT, KINDS
 from robomodel.parsers.sdf.links import add_inertial, add_shape
 from robomodel.tolerances import NOTHING, SAME
 from robomodel.vocabulary.frames import (
@@ -75,7 +75,7 @@ from robomodel.vocabulary.inertias import physical_inertias
 from robomodel.vocabulary.motors import add_drake_armature, add_motor, add_transmission
 from robomodel.vocabulary.schema import (
     COUPLING,
-    LIMIT,
+    LOWER_LIMITS,
     Names,
     add_text,
     number,
@@ -695,8 +695,12 @@ class _Writer:
         limits = replace(
             joint.limits, lower=joint.limits.lower - shift, upper=joint.limits.upper - shift
         )
-        if any(map(math.isfinite, astuple(limits))):
-            write_contents(etree.SubElement(element, "limit"), LIMIT, limits)
+        if any(x is not None and math.isfinite(x) for x in astuple(limits)):
+            limit = etree.SubElement(element, "limit")
+            write_contents(limit, AXIS_LIMIT, limits)
+            for each in LOWER_LIMITS:
+                if (value := getattr(limits, each.field)) is not None:
+                    set_custom(limit, each.name, number(value))
         dynamics(element, evened(joint), joint.reference - shift)
         self.draft.lost += lost_law(joint)
         self.ties.mimic(element, joint)

@@ -58,6 +58,7 @@ from robomodel.vocabulary.schema import (
     LARGEST,
     LIMIT,
     LOOP,
+    LOWER_LIMITS,
     MIMIC,
     OFFSET,
     PITCH,
@@ -299,6 +300,11 @@ def _independent(document: Document, element: Element, kind: str) -> bool | tupl
 def _limits(document: Document, element: Element, kind: str) -> Fields:
     """Read ``<limit>``; position limits of a continuous joint are ignored."""
     values = read(document, element, LIMIT)
+    one_way = [each.name for each in LOWER_LIMITS if each.name in values]
+    if one_way and kind not in ONE_DOF:
+        raise document.error(
+            element, f"a {kind} joint has no single velocity for {', '.join(one_way)}; leave it out"
+        )
     bounded = kind != "continuous"
     if (
         not bounded

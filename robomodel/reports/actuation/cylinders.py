@@ -123,7 +123,7 @@ def _cylinder(linkage: Linkage, rod: Rod, name: str, body: int, number: int) -> 
     angles = drive.angles(path, path.q)
     at = np.asarray(path.q[:, path.part.place[own]])
     ((_, factor),) = model.actuators[number].rows
-    low, high = (x[number] * factor for x in maps.bounds(model, None))
+    low, high = sorted(x[number] * factor for x in maps.bounds(model, None))
     slides = joint.type == "prismatic"
     rest = tuple(model.joints[b].name for b in bodies if b != body)
     row = Transmission(

@@ -201,14 +201,22 @@ def _with(value: float | None, unit: str) -> str:
     return f"{value:.4g} {unit}" if math.isfinite(value) else "unlimited"
 
 
+def _both(low: float, high: float, unit: str) -> str:
+    """A limit that is the same both ways, or the two."""
+    if low == -high:
+        return _with(high, unit)
+    ends = (f"{x:.4g}" if math.isfinite(x) else "unlimited" for x in (low, high))
+    return f"{' to '.join(ends)} {unit}"
+
+
 def _drives(study: Actuation) -> Table:
     rows: list[list[Cell]] = []
     for each in study.drives:
         _, force, speed, _ = units_of(each.slides)
         rows.append(
-            [each.name, each.joint, _with(each.effort_limit, force),
-             _with(each.velocity_limit, speed), _with(each.stall_torque, force),
-             _with(each.no_load_speed, speed)]
+            [each.name, each.joint, _both(each.effort_lower, each.effort_limit, force),
+             _both(each.velocity_lower, each.velocity_limit, speed),
+             _with(each.stall_torque, force), _with(each.no_load_speed, speed)]
         )  # fmt: skip
     columns = ["actuator", "at joint", "effort", "velocity", "stall torque", "no-load speed"]
     return Table(columns, rows)
@@ -240,9 +248,11 @@ def _joints(study: Actuation) -> Table:
         line = each.line
         rows.append(
             [each.joint, ", ".join(each.rest), *_ends(each, length),
-             _limit(each, limits.effort, force), _spread(each.torque[line], force),
+             _limit(each, limits.least_effort, limits.effort, force),
+             _spreads(each.torque_back[line], each.torque[line], force),
              _beyond(each, force),
-             _limit(each, limits.velocity, speed), _spread(each.speed[line], speed),
+             _limit(each, limits.least_velocity, limits.velocity, speed),
+             _spreads(each.speed_back[line], each.speed[line], speed),
              _spread(each.inertia[line], inertia, always=True)]
         )  # fmt: skip
     columns = ["joint", "at rest", "lower", "upper", "effort", "over the range",
@@ -253,7 +263,10 @@ def _joints(study: Actuation) -> Table:
 
 def _beyond(joint: JointEnvelope, unit: str) -> str:
     """The torque that it gets whatever others take, where that is another one."""
-    one, other = joint.torque[joint.line], joint.torque_any[joint.line]
+    one, other = (
+        x[joint.line]
+        for x in (np.minimum(joint.torque, joint.torque_back), joint.torque_any)
+    )  # fmt: skip
     both = np.isfinite(one) & np.isfinite(other)
     # torques that differ by less than a thousandth are one
     if joint.passive or not np.any(other[both] > one[both] * (1.0 + 1e-3)):
@@ -285,9 +298,20 @@ def _reaching(joint: JointEnvelope, values: Array, unit: str) -> str:
     return _spread(values, unit, always=True) or ("unlimited" if joint.actuators else "")
 
 
-def _limit(joint: JointEnvelope, value: float, unit: str) -> str:
-    """A limit; empty for a joint without one that no motor drives."""
-    return _with(value, unit) if joint.actuators or math.isfinite(value) else ""
+def _limit(joint: JointEnvelope, low: float, high: float, unit: str) -> str:
+    """Limits both ways; empty for a joint without one that no motor drives."""
+    limited = math.isfinite(low) or math.isfinite(high)
+    return _both(low, high, unit) if joint.actuators or limited else ""
+
+
+def _spreads(back: Array, ahead: Array, unit: str) -> str:
+    """The spread of what drives give, both ways where these differ."""
+    finite = np.isfinite(back) & np.isfinite(ahead)
+    one, other = back[finite], ahead[finite]
+    if np.all(np.abs(one - other) <= SAME * other):
+        return _spread(ahead, unit)
+    ends = _spread(back, unit, always=True), _spread(ahead, unit, always=True)
+    return f"{ends[0]} back, {ends[1]} ahead"
 
 
 def _spread(values: Array, unit: str, *, always: bool = False) -> str:
@@ -381,10 +405,16 @@ def _joint_notes(each: JointEnvelope) -> Iterator[str]:
             f"{each.joint}: motors are too few to push it alone; its torque is that whatever the "
             "others take"
         )
-    for word, here, promised, unit in (
-        ("effort", each.effort, each.file_limits.effort, force),
-        ("velocity", each.velocity, each.file_limits.velocity, speed),
-    ):
+    filed, own = each.file_limits, each.limits
+    rows = [
+        ("effort", each.effort, filed.effort, force),
+        ("velocity", each.velocity, filed.velocity, speed),
+    ]
+    if {filed.effort_lower, own.effort_lower} != {None}:
+        rows.append(("effort backwards", each.effort_back, -filed.least_effort, force))
+    if {filed.velocity_lower, own.velocity_lower} != {None}:
+        rows.append(("velocity backwards", each.velocity_back, -filed.least_velocity, speed))
+    for word, here, promised, unit in rows:
         if math.isfinite(promised) and here < promised * (1.0 - SAME):
             yield (
                 f"{each.joint}: the file promises {word} {_with(promised, unit)}, the motor gives "
@@ -791,10 +821,13 @@ def _limb_data(each: LimbMap) -> dict[str, Any]:
 
 def _joint_data(each: JointEnvelope) -> dict[str, Any]:
     limits, line = ("lower", "upper", "effort", "velocity"), each.line
+    back = {"effort_lower": "least_effort", "velocity_lower": "least_velocity"}
     quantities = {
         "torque": each.torque,
+        "torque_back": each.torque_back,
         "torque_whatever_others_take": each.torque_any,
         "speed": each.speed,
+        "speed_back": each.speed_back,
         "reflected_inertia": each.inertia,
     }
     return (
@@ -806,9 +839,9 @@ def _joint_data(each: JointEnvelope) -> dict[str, Any]:
             "dead_point_kinds": [x.kind for x in each.dead_points],
             "turns_fully": each.reach.turns_fully,
         }
-        | picked(each.limits, *limits)
+        | picked(each.limits, *limits, **back)
         | {"lower_by": each.lower_by or None, "upper_by": each.upper_by or None}
         | {name: _range(values[line]) for name, values in quantities.items()}
         | {"anywhere": {name: _range(values) for name, values in quantities.items()}}
-        | {"condition": _range(each.condition), "file": picked(each.file_limits, *limits)}
+        | {"condition": _range(each.condition), "file": picked(each.file_limits, *limits, **back)}
     )

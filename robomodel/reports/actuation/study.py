@@ -103,7 +103,8 @@ class LimbMap:
 class Drive:
     """An actuator, with its ratios to the joints that it moves.
 
-    ``slides``: its joint is prismatic, limits are in newtons and metres a second.
+    ``slides``: its joint is prismatic, limits are in newtons and metres a second. ``effort_lower``
+    and ``velocity_lower`` are its limits the other way, negative.
     """
 
     name: str
@@ -114,6 +115,8 @@ class Drive:
     no_load_speed: float | None
     slides: bool
     ratios: tuple[Ratio, ...]
+    effort_lower: float
+    velocity_lower: float
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -316,6 +319,7 @@ def _drives(model: Model, envelopes: Sequence[JointEnvelope]) -> tuple[Drive, ..
         Drive(
             each.name, each.joint, each.effort_limit, each.velocity_limit, each.stall_torque,
             each.no_load_speed, each.joint in sliding, tuple(ratios[each.name]),
+            each.least_effort, each.least_velocity,
         )
         for each in model.actuators
     )  # fmt: skip
@@ -372,10 +376,13 @@ def _speed_torque(model: Model, joint: JointEnvelope) -> Iterator[SpeedTorque]:
     middle = int(line[np.argmin(np.abs(along - neutral))])
     ends = [int(line[np.argmin(along)]), middle, int(line[np.argmax(along)])]
     at = [middle] if joint.constant else list(dict.fromkeys(ends))
-    at = [n for n in at if np.isfinite(joint.torque[n]) and np.isfinite(joint.speed[n])]
+    curves = joint.torque, joint.speed, joint.speed_back
+    at = [n for n in at if all(np.isfinite(x[n]) for x in curves)]
     if not joint.actuators or not at:
         return
-    speeds = np.linspace(0.0, joint.speed[at], 41).T
+    symmetric = joint.limits.effort_lower is joint.limits.velocity_lower is None
+    slowest = 0.0 if symmetric else -joint.speed_back[at]
+    speeds = np.linspace(slowest, joint.speed[at], 41 if symmetric else 81).T
     torques = torque_at_speeds(model, joint, at, speeds)
     yield SpeedTorque(joint.joint, joint.positions[at], speeds, torques, joint.slides)
 

@@ -40,7 +40,8 @@ from robomodel.vocabulary.schema import rpy_of
 UNITS = {
     "mass": "kg", "com": "m", "inertia": "kg m²", "origin": "m", "orientation": "rad",
     "zero": "rad or m", "lower": "rad or m", "upper": "rad or m", "velocity_limit": "rad/s or m/s",
-    "effort_limit": "N m or N", "damping": "N m s/rad or N s/m", "friction": "N m or N",
+    "effort_limit": "N m or N", "velocity_lower": "rad/s or m/s", "effort_lower": "N m or N",
+    "damping": "N m s/rad or N s/m", "friction": "N m or N",
     "armature": "kg m² or kg", "stiffness": "N m/rad or N/m", "reference": "rad or m",
     "deadband": "rad or m", "axis_point": "m", "predecessor": "m",
     "successor": "m", "stall_torque": "N m or N", "no_load_speed": "rad/s or m/s",
@@ -503,9 +504,9 @@ class Causes:
         units: Mapping[str, float] = {}
         if quantity in ("lower", "upper", "zero", "reference", "deadband"):
             units = LENGTHS if slides else ANGLES
-        elif quantity == "velocity_limit":
+        elif quantity in ("velocity_limit", "velocity_lower"):
             units = LENGTHS if slides else RATES
-        elif quantity == "effort_limit":
+        elif quantity in ("effort_limit", "effort_lower"):
             units = FORCES if slides else TORQUES
         elif quantity == "armature":
             for n, power in itertools.product(self._gears(difference.element), (2, -2, 1, -1)):
@@ -570,9 +571,9 @@ class Causes:
         if isinstance(a, float) and isinstance(b, float) and math.isfinite(a * b) and a and b:
             if difference.quantity.startswith("ratio"):
                 return _ratio_cause(a, b)
-            if difference.quantity in ("effort_limit", "stall_torque"):
+            if difference.quantity in ("effort_limit", "effort_lower", "stall_torque"):
                 return other_unit(b / a, TORQUES)
-            if difference.quantity in ("velocity_limit", "no_load_speed"):
+            if difference.quantity in ("velocity_limit", "velocity_lower", "no_load_speed"):
                 return other_unit(b / a, RATES)
         return None
 

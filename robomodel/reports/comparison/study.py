@@ -54,8 +54,8 @@ TOLERANCE = 1e-6
 COMPARED_STATES = 8  # random states at which torques are compared
 
 JOINT_NUMBERS = (
-    "lower", "upper", "velocity_limit", "effort_limit", "damping", "friction", "armature",
-    "stiffness", "reference", "deadband",
+    "lower", "upper", "velocity_limit", "effort_limit", "velocity_lower", "effort_lower",
+    "damping", "friction", "armature", "stiffness", "reference", "deadband",
 )  # fmt: skip
 """Attributes of :class:`~robomodel.model.elements.Joint` that are compared."""
 
@@ -64,7 +64,10 @@ ACTS_AS = {name: name for name in ("damping", "armature", "stiffness", "referenc
 }
 """The attributes that take part in torques, with the one as which their change is computed."""
 
-UNSUPPORTED = {"mjcf": {"velocity_limit"}, "sdf": {"armature"}}
+LOWER = {"velocity_lower": "least_velocity", "effort_lower": "least_effort"}
+"""Limits that differ both ways, with what holds them where a file gives them for one way."""
+
+UNSUPPORTED = {"mjcf": {"velocity_limit", "velocity_lower"}, "sdf": {"armature"}}
 """Quantities that a format cannot express: no difference if either file is of that format."""
 
 _InertialChange = tuple[str, str, Value, Value, Inertial]
@@ -429,8 +432,9 @@ class _Differences:
         a = self.match.a.model.joints[one.child]
         b = self.match.b.model.joints[other.child]
         for name in JOINT_NUMBERS:
-            x, y = getattr(a, name), getattr(b, name)
+            x, y = (getattr(each, LOWER.get(name, name)) for each in (a, b))
             unused = name in ("reference", "deadband") and not (a.stiffness and b.stiffness)
+            unused = unused or (name in LOWER and getattr(a, name) is getattr(b, name) is None)
             scale = 1.0 if name in ("lower", "upper", "reference") else 0.0
             if name in self.unsupported or unused or not self.differ(x, y, scale):
                 continue
@@ -581,9 +585,14 @@ class _Differences:
                 x, y = a.get(joint, 0.0), b.get(joint, 0.0)
                 if self.differ(x, y):
                     yield Difference(name, "actuator", f"ratio to {joint}", x, y, 0.0)
-            for limit in ("effort_limit", "velocity_limit", "stall_torque", "no_load_speed"):
-                x, y = (math.inf if (value := getattr(each, limit)) is None else value
-                        for each in (one, two))  # fmt: skip
+            for limit in (
+                "effort_limit", "velocity_limit", "effort_lower", "velocity_lower", "stall_torque",
+                "no_load_speed",
+            ):  # fmt: skip
+                if limit in LOWER and getattr(one, limit) is getattr(two, limit) is None:
+                    continue  # as the other way
+                x, y = (math.inf if (value := getattr(each, LOWER.get(limit, limit))) is None
+                        else value for each in (one, two))  # fmt: skip
                 if limit not in self.unsupported and self.differ(x, y):
                     yield Difference(name, "actuator", limit, x, y, 0.0)
 

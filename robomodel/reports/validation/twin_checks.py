@@ -395,7 +395,7 @@ class Symmetry:
                           doubts, exact=True)  # fmt: skip
         for one, other in dict.fromkeys((one, other) for one, other, *_ in found):
             for quantity in ("effort_limit", "velocity_limit", "stall_torque", "no_load_speed"):
-                a, b = getattr(one, quantity), getattr(other, quantity)
+                a, b = (_greatest(each, quantity) for each in (one, other))
                 if a is None or b is None or any(one.carried) or any(other.carried):
                     continue
                 amount = (
@@ -527,6 +527,13 @@ def _tell_gear(
     )
 
 
+def _greatest(actuator: Actuator, quantity: str) -> float | None:
+    """A limit of a motor, the larger of both ways; None if the file gives none."""
+    value: float | None = getattr(actuator, quantity)
+    back = {"effort_limit": actuator.least_effort, "velocity_limit": actuator.least_velocity}
+    return max(value, -back[quantity]) if value is not None and quantity in back else value
+
+
 def _tell_motor(
     context: CheckContext, actuators: tuple[Actuator, Actuator], quantity: str, side: int
 ) -> Finding:
@@ -539,8 +546,8 @@ def _tell_motor(
     return warning(
         "asymmetry",
         sources.get(wrong.name, context.joint_source(wrong.joint)),
-        f"its {quantity.replace('_', ' ')} is {getattr(wrong, quantity):.6g}, that of "
-        f"'{right.name}', its counterpart, {getattr(right, quantity):.6g}",
+        f"its {quantity.replace('_', ' ')} is {_greatest(wrong, quantity):.6g}, that of "
+        f"'{right.name}', its counterpart, {_greatest(right, quantity):.6g}",
         f"check the {quantity.replace('_', ' ')} of both",
     )
 

@@ -550,8 +550,8 @@ def _joints(placed: bool, a: Segment, b: Segment, sign: float, alike: bool) -> I
 
 
 NUMBERS: dict[str, Callable[[Joint], float]] = {
-    "effort_limit": lambda joint: joint.limits.effort,
-    "velocity_limit": lambda joint: joint.limits.velocity,
+    "effort_limit": lambda joint: max(joint.limits.effort, -joint.limits.least_effort),
+    "velocity_limit": lambda joint: max(joint.limits.velocity, -joint.limits.least_velocity),
     "damping": lambda joint: joint.damping,
     "friction": lambda joint: joint.friction,
     "armature": lambda joint: joint.armature,

@@ -1,0 +1,145 @@
+"""Drives that are not the same both ways: limits of effort and velocity below and above."""
+
+from __future__ import annotations
+
+import io
+import math
+
+import numpy as np
+import pytest
+from texts import joint, link, robot
+
+import robomodel as rm
+
+LIMIT = (
+    '<limit lower="-2" upper="2" effort="9" effort_lower="-4" velocity="2" velocity_lower="-3"/>'
+)
+HINGE = '<axis xyz="0 1 0"/>'
+
+
+def arm(more: str = LIMIT, extra: str = "", kind: str = "revolute") -> str:
+    """A hinge with these limits, and a free one behind it."""
+    return robot(
+        link("a") + link("b")
+        + joint("j", "base", "a", axis="0 1 0", kind=kind, more=more)
+        + joint("k", "a", "b", "0 0 1", axis="0 1 0", kind="revolute",
+                more='<limit lower="-1" upper="1"/>')
+        + extra
+    )  # fmt: skip
+
+
+TRANSMISSION = """<transmission name="t"><type>transmission_interface/SimpleTransmission</type>
+<joint name="j"/><actuator name="m"><mechanicalReduction>{}</mechanicalReduction>{}</actuator>
+</transmission>"""
+
+
+def test_limits_of_a_joint_are_those_of_its_actuator_by_the_sign_of_the_gear() -> None:
+    model = rm.load(arm())
+    np.testing.assert_array_equal(model.effort_lower, [-4.0, -math.inf])
+    np.testing.assert_array_equal(model.velocity_lower, [-3.0, -math.inf])
+    (own,) = model.actuators
+    assert (own.least_effort, own.effort_limit) == (-4.0, 9.0)
+    (geared,) = rm.load(arm(extra=TRANSMISSION.format(-2, ""))).actuators
+    assert (geared.least_effort, geared.effort_limit) == (-4.5, 2.0)
+    assert (geared.least_velocity, geared.velocity_limit) == (-4.0, 6.0)
+    motor = '<motor effort="1" effort_lower="0"/>'
+    pulls = rm.load(arm(extra=TRANSMISSION.format(-2, motor)))
+    np.testing.assert_allclose(
+        [x[0] for x in rm.torque_limits(pulls, pulls.neutral())], [-2.0, 0.0], atol=1e-300
+    )
+
+
+@pytest.mark.parametrize("backend", ["numpy", None])
+def test_forces_are_within_both_limits_at_rates_within_both(backend: str | None) -> None:
+    """Driving force ends at the limit of its way; braking force is whole beyond it."""
+    model = rm.load(arm(), floating_base=True)
+    more = {} if backend is None else {"backend": backend}
+    q, v = np.tile(model.neutral(), (4, 1)), np.zeros((4, model.nv))
+    v[:, 6] = [-3.5, -2.5, 1.5, 2.5]
+    least, greatest = rm.torque_limits(model, q, v, **more)
+    np.testing.assert_array_equal(least[:, 6], [0.0, -4.0, -4.0, -4.0])
+    np.testing.assert_array_equal(greatest[:, 6], [9.0, 9.0, 9.0, 0.0])
+    tau = np.zeros((4, model.nv))
+    tau[:, 6], tau[:, 0] = [-20.0, -20.0, 20.0, 20.0], 1.0
+    given, _, lost = rm.dynamics.saturate(model, q, v, tau, **more)
+    np.testing.assert_allclose(given[:, 6], [0.0, -4.0, 9.0, 0.0], atol=1e-12)
+    np.testing.assert_allclose(given[:, 6] + lost[:, 0], tau[:, 6])
+    np.testing.assert_array_equal(given[:, 0], 1.0)  # a push on the base
+
+
+def test_a_motion_is_driven_less_one_way_than_the_other() -> None:
+    model = rm.load(arm(), gravity=(0.0, 0.0, 0.0))
+    ends = []
+    for wanted in (20.0, -20.0):
+        motion = rm.simulate(
+            model,
+            [0.0, 0.0],
+            tau=[wanted, 0.0],
+            duration=0.01,
+            step=1e-3,
+            saturate=True,
+        )
+        ends.append(motion.v[-1, 0])
+    assert ends[0] / ends[1] == pytest.approx(-9.0 / 4.0, rel=1e-3)
+
+
+def test_polytopes_and_open_trees_have_both_limits() -> None:
+    model = rm.load(arm(extra='<transmission name="d"><type>DifferentialTransmission</type>'
+                        '<joint name="j"><role>joint1</role></joint>'
+                        '<joint name="k"><role>joint2</role></joint>'
+                        '<actuator name="l"><role>actuator1</role>'
+                        '<motor effort="3" effort_lower="-1"/></actuator>'
+                        '<actuator name="r"><role>actuator2</role><motor effort="2"/></actuator>'
+                        '</transmission>'))  # fmt: skip
+    corners = rm.torque_polytope(model, model.neutral(), ["j", "k"])
+    expected = {(u + w, u - w) for u in (-1.0, 3.0) for w in (-2.0, 2.0)}  # tau = Bᵀ (u, w)
+    assert {(round(x, 9), round(y, 9)) for x, y in corners} == expected
+    one = rm.load(arm())
+    (row, _) = rm.actuation(one).joints
+    assert (row.limits.effort_lower, row.limits.velocity_lower) == (-4.0, -3.0)
+    assert "-4 to 9 N m" in str(rm.actuation(one))
+
+
+def test_files_keep_both_limits() -> None:
+    """Written and read; an extension changes one; MJCF has no words for speeds, and says so."""
+    model = rm.load(arm())
+    for write in (rm.write_urdf, rm.write_sdf):
+        stream = io.StringIO()
+        write(model, stream)
+        again = rm.load(stream.getvalue())
+        assert rm.compare(model, again).same
+        assert (again.effort_lower[0], again.velocity_lower[0]) == (-4.0, -3.0)
+    with pytest.raises(rm.DescriptionError, match="velocity_lower of the joint 'j'"):
+        rm.write_mjcf(model, io.StringIO())
+    stream = io.StringIO()
+    rm.write_mjcf(model, stream, drop=True)
+    assert rm.load(stream.getvalue()).effort_lower[0] == -4.0
+    changed = rm.load(arm(), extend='<robot name="e"><joint name="j"><limit lower="-2" upper="2" '
+                      'effort="9" effort_lower="-5" velocity="2" velocity_lower="-3"/></joint>'
+                      "</robot>")  # fmt: skip
+    (found,) = (x for x in rm.compare(model, changed).differences if x.kind == "joint")
+    assert (found.quantity, found.a, found.b) == ("effort_lower", -4.0, -5.0)
+
+
+def test_usd_keeps_both_limits() -> None:
+    pytest.importorskip("pxr")
+    model, stream = rm.load(arm()), io.StringIO()
+    rm.write_usd(model, stream)
+    assert rm.compare(model, rm.load(stream.getvalue())).same
+
+
+def test_controllers_and_excitations_keep_to_both_limits() -> None:
+    from robomodel.control.limits import limits_of
+
+    model = rm.load(arm())
+    (speed,) = limits_of(model, ["velocity"], ("velocity",), tangent=False).quantities
+    assert (speed.lower, speed.upper) == (-3.0, 2.0)
+    assert [x.limit for x in model.check(model.neutral(), np.array([-3.5, 0.0]))] == [-3.0]
+    assert not model.check(model.neutral(), np.array([-2.5, 0.0]))
+
+
+def test_wrong_limits_are_refused() -> None:
+    with pytest.raises(rm.DescriptionError, match="effort_lower of <limit> is 4; it is zero or"):
+        rm.load(arm('<limit lower="-2" upper="2" effort="9" effort_lower="4"/>'))
+    with pytest.raises(rm.DescriptionError, match="spherical joint has no single velocity"):
+        rm.load(arm('<limit effort="9" effort_lower="-4"/>', kind="spherical"))
