@@ -44,7 +44,7 @@ def weights(model: rm.Model) -> Array:
     return np.array([each.armature for each in model.joints for _ in range(each.nv)])
 
 
-def agree(plain: rm.Model, model: rm.Model, q: Array, rng: np.random.Generator) -> None:
+def inertias_agree(plain: rm.Model, model: rm.Model, q: Array, rng: np.random.Generator) -> None:
     """M, tau, a and energy are those without armature, and Gᵀ diag(armature) (G a + g)."""
     v, a = rng.standard_normal((2, model.nv))
     g_matrix, g, w = model.constraint_jacobian(q), model.constraint_bias(q, v), weights(model)
@@ -74,7 +74,7 @@ def test_shipped_robots_with_armature(name: str) -> None:
         model = build(armed(plain.description))
     rng = np.random.default_rng(1)
     for _ in range(5):
-        agree(plain, model, model.random_configuration(rng), rng)
+        inertias_agree(plain, model, model.random_configuration(rng), rng)
 
 
 @pytest.mark.tables

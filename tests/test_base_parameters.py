@@ -65,7 +65,7 @@ def geared(ratio: float, axis: str = "0 0 1") -> rm.Model:
     return rm.load(text, floating_base=True)
 
 
-def same(first: BaseParameters, second: BaseParameters) -> None:
+def same_reduction(first: BaseParameters, second: BaseParameters) -> None:
     assert first.rank == second.rank
     size = np.abs(second.matrix).max()
     assert np.abs(first.matrix - second.matrix).max() < 1e-7 * size
@@ -317,7 +317,7 @@ def test_what_is_measured_and_contacts() -> None:
     # an unknown wrench on the base takes what is known in its six coordinates
     root = model.bodies[0].name
     held = rm.base_parameters(model, contacts=root)
-    same(part, held)
+    same_reduction(part, held)
     point = rm.base_parameters(model, contacts=[(root, (0.1, 0.2, 0.3))])
     assert part.rank <= point.rank <= whole.rank
     # what can be told of less can be told of more
@@ -328,7 +328,7 @@ def test_what_is_measured_and_contacts() -> None:
     arm = robot("ab", joint("j0", "revolute", "base", "a", "0 0 0", "0 1 0", limit)
                 + joint("j1", "continuous", "a", "b", "0.3 0 0", "0 1 0"))  # fmt: skip
     driven = rm.base_parameters(rm.load(arm), measured="actuators")
-    same(driven, rm.base_parameters(rm.load(arm), measured="j0"))
+    same_reduction(driven, rm.base_parameters(rm.load(arm), measured="j0"))
     assert driven.rank < rm.base_parameters(rm.load(arm)).rank
     loose = rm.load(arm.replace(limit, "").replace("revolute", "continuous"))
     assert rm.base_parameters(loose, measured="actuators").rank == 0

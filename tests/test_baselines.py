@@ -24,7 +24,7 @@ EXACT = ("projection", "lagrange", "orthonormal")
 # ---- projection and multipliers ------------------------------------------------------------------
 
 
-def agree(
+def methods_agree(
     model: rm.Model, q: Array, v: Array, x: Array, f_ext: dict | None = None, backend="numpy"
 ) -> None:
     """All exact methods at these states: accelerations, and the forces they leave unbalanced."""
@@ -47,10 +47,10 @@ def agree(
 @pytest.mark.parametrize("name", ROBOTS)
 def test_exact_methods_agree_on_shipped_robots(name: str) -> None:
     model = rm.robots.load(name)
-    agree(model, *states(model, 50))
+    methods_agree(model, *states(model, 50))
     rng = np.random.default_rng(1)
     f_ext = {frame.name: rng.standard_normal((3, 6)) for frame in model.frames}
-    agree(model, *states(model, 3, 1), f_ext)
+    methods_agree(model, *states(model, 3, 1), f_ext)
 
 
 @pytest.mark.slow
@@ -60,7 +60,7 @@ def test_exact_methods_agree_on_shipped_robots(name: str) -> None:
 def test_kernels_of_every_method(name: str) -> None:
     model = rm.robots.load(name)
     q, v, x = states(model, 20, 2)
-    agree(model, q, v, x, backend="compiled")
+    methods_agree(model, q, v, x, backend="compiled")
     for method in (*EXACT, *OPEN):
         kernel = rm.compile(model, "aba", method=method)
         assert f"<Kernel aba:{method} of '{name}'" in repr(kernel)
@@ -80,7 +80,7 @@ def agree_on(mechanism: Mechanism) -> None:
     model, q = loaded
     rng = np.random.default_rng(3)
     v, x = rng.standard_normal((2, model.nv))
-    agree(model, q, v, x, mechanism.f_ext)
+    methods_agree(model, q, v, x, mechanism.f_ext)
 
 
 @pytest.mark.slow
@@ -99,7 +99,7 @@ def test_exact_methods_agree_on_every_kind(kind: str) -> None:
         if loaded is not None:
             model, q = loaded
             v, x = rng.standard_normal((2, model.nv))
-            agree(model, q, v, x)
+            methods_agree(model, q, v, x)
             return
     pytest.fail("no mechanism of this kind moves")
 
@@ -115,7 +115,7 @@ def test_multipliers_with_massless_links(name: str) -> None:
     singular = np.linalg.svd(rm.crba(tree, positions, backend="numpy"), compute_uv=False)
     assert singular[-1] < 1e-12 * singular[0]
     assert any(weights(model))
-    agree(model, q, v, x)
+    methods_agree(model, q, v, x)
 
 
 def test_multipliers_leave_a_regular_mass_matrix_as_it_is() -> None:
@@ -144,7 +144,7 @@ def test_multipliers_with_rows_that_are_redundant_otherwise_elsewhere() -> None:
     model = rm.load(spherical_linkage())
     constraint = model.clusters[0].constraint
     assert len(constraint.keep) == 5  # for two velocities
-    agree(model, *states(model, 20, 5))
+    methods_agree(model, *states(model, 20, 5))
 
 
 def test_the_spanning_tree_is_an_open_tree() -> None:

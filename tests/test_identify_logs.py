@@ -32,7 +32,7 @@ def columns(model: rm.Model, count: int = 40, seconds: float | None = None) -> d
     return found
 
 
-def same(first: object, second: object) -> None:
+def same_log(first: object, second: object) -> None:
     for name in ("q", "v", "a", "tau", "step"):
         one, other = getattr(first, name), getattr(second, name)
         assert np.allclose(one, other, rtol=1e-12, atol=1e-12, equal_nan=True)
@@ -53,11 +53,11 @@ def test_tables_and_files_are_alike(tmp_path: Path) -> None:
     assert plain.step == pytest.approx(STEP)
     assert plain.encoders is None
     frame = pd.DataFrame({**table, "note": ["x"] * 40})
-    same(plain, rm.identification.read_log(FIVE_BAR, frame))
+    same_log(plain, rm.identification.read_log(FIVE_BAR, frame))
     assert rm.identification.read_log(FIVE_BAR, frame).unused == ("note",)
-    same(plain, rm.identification.read_log(FIVE_BAR, in_csv(tmp_path / "log.csv", table)))
+    same_log(plain, rm.identification.read_log(FIVE_BAR, in_csv(tmp_path / "log.csv", table)))
     frame.to_parquet(tmp_path / "log.parquet")
-    same(plain, rm.identification.read_log(FIVE_BAR, tmp_path / "log.parquet"))
+    same_log(plain, rm.identification.read_log(FIVE_BAR, tmp_path / "log.parquet"))
 
 
 def test_identify_takes_logs(tmp_path: Path) -> None:

@@ -82,7 +82,7 @@ def results(model: rm.Model, q: Array) -> dict[str, Any]:
     }
 
 
-def same(one: rm.Model, other: rm.Model, q: Array) -> None:
+def same_results(one: rm.Model, other: rm.Model, q: Array) -> None:
     assert one.dof_names == other.dof_names
     expected = results(other, q)
     for name, result in results(one, q).items():
@@ -111,10 +111,10 @@ def test_every_joint(kind: str, base: bool, monkeypatch: pytest.MonkeyPatch) -> 
     one, other = both(monkeypatch, text, floating_base=base, gravity=(1.0, -2.0, 3.0))
     assert one.nodes != other.nodes
     q = configurations(one)
-    same(one, other, q)
-    same(pickle.loads(pickle.dumps(one)), other, q)
+    same_results(one, other, q)
+    same_results(pickle.loads(pickle.dumps(one)), other, q)
     changed = 1.25 * rm.parameters(one).values
-    same(rm.with_parameters(one, changed), rm.with_parameters(other, changed), q)
+    same_results(rm.with_parameters(one, changed), rm.with_parameters(other, changed), q)
 
 
 @pytest.mark.filterwarnings("ignore::robomodel.DescriptionWarning")  # axes of any length
@@ -127,7 +127,7 @@ def test_every_kind_of_mechanism(kind: str, monkeypatch: pytest.MonkeyPatch) -> 
             one, other = both(
                 monkeypatch, mechanism.text, floating_base=mechanism.floating_base or None
             )
-            same(one, other, loaded[1][None])
+            same_results(one, other, loaded[1][None])
             return
     pytest.fail("no mechanism of this kind moves")
 
@@ -135,7 +135,7 @@ def test_every_kind_of_mechanism(kind: str, monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.slow
 def test_bodies_of_loops_and_those_that_carry_them_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     one, other = both(monkeypatch, BETWEEN)
-    same(one, other, configurations(one))
+    same_results(one, other, configurations(one))
     for before, after in zip(other.nodes, one.nodes, strict=True):
         stays = after.name in ("base", "crank", "coupler", "rocker")
         assert (before.inertia == after.inertia) == stays, before.name

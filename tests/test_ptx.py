@@ -58,7 +58,7 @@ def test_names_of_entries() -> None:
 # ---- robots --------------------------------------------------------------------------------------
 
 
-def agree(robot: str, algorithm: str, dtype: str, **options: Any) -> None:
+def card_agrees(robot: str, algorithm: str, dtype: str, **options: Any) -> None:
     """To the last bit, but where the processor takes the smallest numbers for zero."""
     model = rm.robots.load(robot)
     kernel = CudaKernel(rm.compile(model, algorithm, **options).function, dtype)
@@ -89,7 +89,7 @@ def test_robots_numbers_are_those_of_the_processors_kernels(
     robot: str, algorithm: str, dtype: str
 ) -> None:
     options = {"frame": "link6"} if algorithm == "frame_pose" else {}
-    agree(robot, algorithm, dtype, **options)
+    card_agrees(robot, algorithm, dtype, **options)
 
 
 @pytest.mark.slow
@@ -99,10 +99,10 @@ def test_robots_numbers_are_those_of_the_processors_kernels(
 )
 def test_all_robots(robot: str, dtype: str) -> None:
     for algorithm in ("rnea", "aba", "crba"):
-        agree(robot, algorithm, dtype)
+        card_agrees(robot, algorithm, dtype)
     if rm.robots.load(robot).nv <= 12:  # others take half a minute of the interpreter's time each
-        agree(robot, "rnea_derivatives", dtype)
-        agree(robot, "aba_derivatives", dtype)
+        card_agrees(robot, "rnea_derivatives", dtype)
+        card_agrees(robot, "aba_derivatives", dtype)
 
 
 def test_derivatives_in_slices_of_each_result() -> None:

@@ -43,7 +43,7 @@ def told(made: tuple[Slice, ...]) -> list[int]:
     return sorted(place for each in made for place in each.places)
 
 
-def agree(program: Program, dtype: str, made: tuple[Slice, ...] | None = None) -> None:
+def slices_agree(program: Program, dtype: str, made: tuple[Slice, ...] | None = None) -> None:
     """The numbers of all slices, in several blocks of states, are the program's to the last bit."""
     states = np.random.default_rng(3).uniform(0.5, 1.5, (70, program.inputs)).astype(dtype)
     run = on_card(program, [program.inputs, len(program.outputs)], dtype, slices=made)
@@ -66,7 +66,7 @@ def test_any_slices_give_the_same_numbers(dtype: str) -> None:
     for groups in ([values], [[x] for x in values], [values[::2], values[1::2]]):
         made = divided(program, groups)
         assert told(made) == list(range(len(program.outputs)))
-        agree(program, dtype, made)
+        slices_agree(program, dtype, made)
 
 
 @pytest.mark.slow
@@ -82,8 +82,8 @@ def test_more_results_than_a_block_gathers_and_more_steps_than_a_function(
     assert len(plan.pieces) > 3
     assert plan.workspace
     assert len(plan.columns) > gathered(dtype)
-    agree(program, dtype, whole)
-    agree(program, dtype, divided(program, [program.distinct[:-3], program.distinct[-3:]]))
+    slices_agree(program, dtype, whole)
+    slices_agree(program, dtype, divided(program, [program.distinct[:-3], program.distinct[-3:]]))
 
 
 @each_dtype
@@ -94,7 +94,7 @@ def test_a_program_that_fits_is_one_slice(dtype: str) -> None:
     assert len(whole.program.steps) == len(program.steps)
     constant = Program(1, (), (1.0,) * 500 + (0,))
     assert len(sliced(constant, dtype, gathered(dtype))) == 1
-    agree(Program(3, (), (1.0, 0, 2, -0.0, 2)), dtype)
+    slices_agree(Program(3, (), (1.0, 0, 2, -0.0, 2)), dtype)
 
 
 @pytest.mark.slow
@@ -108,7 +108,7 @@ def test_what_shares_no_steps_becomes_slices(dtype: str) -> None:
     assert told(made) == list(range(len(program.outputs)))
     branch = [{place % 6 for place in each.places if place < 18} for each in made]
     assert sum(map(len, branch)) == 6
-    agree(program, dtype)
+    slices_agree(program, dtype)
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from mechanisms import KINDS, Mechanism, random_mechanism
+from rollouts import drift
 from simulation_mechanisms import Array, State, crank_rocker, six_bar, tumbling
 from texts import joint, link, loop, robot
 
@@ -45,12 +46,6 @@ def tello_leg() -> State:
     model = rm.load(ET.tostring(root))
     assert len(model.loops) == 3
     return model, model.neutral(), np.array([2.0, 10.0, -10.0, 5.0, 5.0])
-
-
-def drift(trajectory: rm.motion.Trajectory, more: Array | float = 0.0) -> float:
-    """Largest change of energy, relative to the largest kinetic energy."""
-    energy = trajectory.energy + more
-    return float(np.max(np.abs(energy - energy[0])) / np.max(trajectory.kinetic))
 
 
 ACCURATE = {

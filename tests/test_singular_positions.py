@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 from cases import few
-from rollouts import q_and_v
+from rollouts import drift, q_and_v
 from scipy.optimize import brentq
 from texts import four_bar, joint, link, loop, robot
 
@@ -27,12 +27,6 @@ METHODS = ("dop853", "radau", "rk4", "semi_implicit_euler", "time_stepping")
 def fallen(name: str) -> rm.Model:
     """A shipped planar linkage in a vertical plane."""
     return rm.load(rm.robots.path(name), gravity=DOWN)
-
-
-def drift(trajectory: rm.motion.Trajectory) -> float:
-    """Largest change of energy, relative to the largest kinetic energy."""
-    energy = trajectory.energy
-    return float(np.max(np.abs(energy - energy[0])) / np.max(trajectory.kinetic))
 
 
 def slopes(trajectory: rm.motion.Trajectory) -> Array:

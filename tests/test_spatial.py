@@ -191,7 +191,7 @@ def size(m: np.ndarray) -> float:
     return max(1.0, float(np.abs(m).max(initial=0)) * m.shape[-1])
 
 
-def close(actual: np.ndarray, expected: np.ndarray, *operands: np.ndarray) -> None:
+def rounded(actual: np.ndarray, expected: np.ndarray, *operands: np.ndarray) -> None:
     """Equal to 1e-14 of the product of the operands' sizes."""
     limit = TOLERANCE * math.prod(size(each) for each in operands)
     assert np.abs(actual - expected).max() <= limit
@@ -210,12 +210,12 @@ def test_vectors(kind: str, seed: int) -> None:
     draw = Draw(kind, seed)
     a, b, k, m = draw.vec(), draw.vec(), draw.scalar(), draw.mat()
     A, B, M = vector(a), vector(b), matrix(m)
-    close(vector(spatial.plus(a, b)), A + B, A + B)
-    close(vector(spatial.minus(a, b)), A - B, A - B)
-    close(vector(spatial.scale(k, a)), np.asarray(k)[..., None] * A, A)
-    close(vector(spatial.cross(a, b)), np.cross(A, B), A, B)
-    close(np.asarray(spatial.inner(a, b)), (A * B).sum(-1), A, B)
-    close(vector(spatial.apply(m, a)), times(M, A), M, A)
+    rounded(vector(spatial.plus(a, b)), A + B, A + B)
+    rounded(vector(spatial.minus(a, b)), A - B, A - B)
+    rounded(vector(spatial.scale(k, a)), np.asarray(k)[..., None] * A, A)
+    rounded(vector(spatial.cross(a, b)), np.cross(A, B), A, B)
+    rounded(np.asarray(spatial.inner(a, b)), (A * B).sum(-1), A, B)
+    rounded(vector(spatial.apply(m, a)), times(M, A), M, A)
 
 
 @over_kinds
@@ -224,12 +224,12 @@ def test_matrices(kind: str, seed: int) -> None:
     draw = Draw(kind, seed)
     m, n, s, t, a = draw.mat(), draw.mat(), draw.symmetric(), draw.symmetric(), draw.vec()
     M, N, S, T, A = matrix(m), matrix(n), matrix(s), matrix(t), vector(a)
-    close(matrix(spatial.transpose(m)), turn(M), M)
-    close(matrix(spatial.matmul(m, n)), M @ N, M, N)
-    close(matrix(spatial.sum_matrices(m, n)), M + N, M + N)
-    close(matrix(spatial.sum_symmetric(s, t)), S + T, S + T)
-    close(matrix(spatial.skew(a)), hat(A), A)
-    close(matrix(spatial.skew_squared(a)), hat(A) @ hat(A), A, A)
+    rounded(matrix(spatial.transpose(m)), turn(M), M)
+    rounded(matrix(spatial.matmul(m, n)), M @ N, M, N)
+    rounded(matrix(spatial.sum_matrices(m, n)), M + N, M + N)
+    rounded(matrix(spatial.sum_symmetric(s, t)), S + T, S + T)
+    rounded(matrix(spatial.skew(a)), hat(A), A)
+    rounded(matrix(spatial.skew_squared(a)), hat(A) @ hat(A), A, A)
     assert exactly_symmetric(spatial.sum_symmetric(s, t))
     assert exactly_symmetric(spatial.skew_squared(a))
 
@@ -249,11 +249,11 @@ def test_rotations(kind: str, style: str, seed: int) -> None:
     draw = Draw(kind, seed)
     r, v, m, s = draw.rotation(style), draw.vec(), draw.mat(), draw.symmetric()
     R, V, M, S = elementary(r), vector(v), matrix(m), matrix(s)
-    close(R @ turn(R), np.eye(3), R)
-    close(vector(r.rotate(v)), times(R, V), V)
-    close(vector(r.unrotate(v)), times(turn(R), V), V)
-    close(matrix(r.conjugate(m)), R @ M @ turn(R), M)
-    close(matrix(r.conjugate_symmetric(s)), R @ S @ turn(R), S)
+    rounded(R @ turn(R), np.eye(3), R)
+    rounded(vector(r.rotate(v)), times(R, V), V)
+    rounded(vector(r.unrotate(v)), times(turn(R), V), V)
+    rounded(matrix(r.conjugate(m)), R @ M @ turn(R), M)
+    rounded(matrix(r.conjugate_symmetric(s)), R @ S @ turn(R), S)
     assert exactly_symmetric(r.conjugate_symmetric(s))
 
 
@@ -413,18 +413,18 @@ def test_motions_and_wrenches(kind: str, seed: int) -> None:
     m, n, f, g, k = draw.motion(), draw.motion(), draw.wrench(), draw.wrench(), draw.scalar()
     M, N, F, G = entries(m), entries(n), entries(f), entries(g)
     K = np.asarray(k)[..., None]
-    close(entries(m + n), M + N, M + N)
-    close(entries(m.scaled(k)), K * M, M)
-    close(entries(f + g), F + G, F + G)
-    close(entries(f - g), F - G, F - G)
-    close(entries(f.scaled(k)), K * F, F)
-    close(np.asarray(f.dot(m)), (F * M).sum(-1), F, M)
+    rounded(entries(m + n), M + N, M + N)
+    rounded(entries(m.scaled(k)), K * M, M)
+    rounded(entries(f + g), F + G, F + G)
+    rounded(entries(f - g), F - G, F - G)
+    rounded(entries(f.scaled(k)), K * F, F)
+    rounded(np.asarray(f.dot(m)), (F * M).sum(-1), F, M)
     weights = [draw.scalar() for _ in range(3)]
     expected = sum(
         np.asarray(w)[..., None] * x for w, x in zip(weights, (M, N, M - N), strict=True)
     )
     third = m + n.scaled(-1.0)
-    close(entries(spatial.combine(weights, [m, n, third])), expected, M, N)
+    rounded(entries(spatial.combine(weights, [m, n, third])), expected, M, N)
 
 
 def test_nothing() -> None:
@@ -441,12 +441,12 @@ def test_transforms(kind: str, seed: int) -> None:
     draw = Draw(kind, seed)
     x, v, motion, wrench = draw.transform(), draw.vec(), draw.motion(), draw.wrench()
     R, p, V, X = rotation_of(x), vector(x.offset), vector(v), motion_matrix(x)
-    close(matrix(x.matrix()), R, R)
-    close(vector(x.rotate(v)), times(R, V), V)
-    close(vector(x.unrotate(v)), times(turn(R), V), V)
-    close(vector(x.point(v)), times(R, V) + p, V, p)
-    close(entries(x.to_child(motion)), times(X, entries(motion)), X, entries(motion))
-    close(entries(x.to_parent(wrench)), times(turn(X), entries(wrench)), X, entries(wrench))
+    rounded(matrix(x.matrix()), R, R)
+    rounded(vector(x.rotate(v)), times(R, V), V)
+    rounded(vector(x.unrotate(v)), times(turn(R), V), V)
+    rounded(vector(x.point(v)), times(R, V) + p, V, p)
+    rounded(entries(x.to_child(motion)), times(X, entries(motion)), X, entries(motion))
+    rounded(entries(x.to_parent(wrench)), times(turn(X), entries(wrench)), X, entries(wrench))
 
 
 @over_seeds
@@ -455,7 +455,7 @@ def test_power_does_not_depend_on_the_frame(seed: int) -> None:
     x, motion, wrench = draw.transform(), draw.motion(), draw.wrench()
     child, parent = wrench.dot(x.to_child(motion)), x.to_parent(wrench).dot(motion)
     size_of_x = motion_matrix(x)
-    close(np.asarray(child), np.asarray(parent), size_of_x, entries(motion), entries(wrench))
+    rounded(np.asarray(child), np.asarray(parent), size_of_x, entries(motion), entries(wrench))
 
 
 def test_to_child_is_the_velocity_at_the_childs_origin() -> None:
@@ -477,8 +477,8 @@ def test_inertias_are_matrices(kind: str, seed: int, sort: str) -> None:
     draw = Draw(kind, seed)
     first, second, motion = getattr(draw, sort)(), getattr(draw, sort)(), draw.motion()
     A, B, V = inertia_matrix(first), inertia_matrix(second), entries(motion)
-    close(inertia_matrix(first + second), A + B, A + B)
-    close(entries(first * motion), times(A, V), A, V)
+    rounded(inertia_matrix(first + second), A + B, A + B)
+    rounded(entries(first * motion), times(A, V), A, V)
 
 
 @over_kinds
@@ -490,7 +490,7 @@ def test_inertias_in_the_parent(kind: str, seed: int, sort: str) -> None:
     X, I = motion_matrix(x), inertia_matrix(inertia)  # noqa: E741
     moved = inertia.in_parent(x)
     assert type(moved) is type(inertia)
-    close(inertia_matrix(moved), turn(X) @ I @ X, X, I, X)
+    rounded(inertia_matrix(moved), turn(X) @ I @ X, X, I, X)
     for block in (moved.inertia,) if sort == "rigid" else (moved.a, moved.c):
         assert exactly_symmetric(block)
     if sort == "rigid":
@@ -521,7 +521,7 @@ def test_newton_euler(kind: str, seed: int) -> None:
     expected = np.concatenate(np.broadcast_arrays(moment, force), -1)
     operand = inertia_matrix(body)
     motion = np.concatenate(np.broadcast_arrays(A, alpha, omega), -1)
-    close(entries(body.newton_euler(a, u)), expected, operand, motion, motion)
+    rounded(entries(body.newton_euler(a, u)), expected, operand, motion, motion)
 
 
 @over_seeds
@@ -539,7 +539,7 @@ def test_newton_euler_of_point_masses(seed: int) -> None:
     forces = masses[:, None] * (a + points @ u.T)
     expected = np.concatenate([np.cross(points, forces).sum(0), forces.sum(0)])
     actual = entries(body.newton_euler(tuple(a.tolist()), rows_of(u)))
-    close(actual, expected, inertia_matrix(body), u)
+    rounded(actual, expected, inertia_matrix(body), u)
 
 
 @over_kinds
@@ -552,7 +552,7 @@ def test_gyroscopic(kind: str, seed: int) -> None:
     force = np.cross(W, np.cross(W, h))
     expected = np.concatenate(np.broadcast_arrays(moment, force), -1)
     actual = entries(body.gyroscopic(spatial.skew_squared(omega)))
-    close(actual, expected, inertia_matrix(body), W, W)
+    rounded(actual, expected, inertia_matrix(body), W, W)
 
 
 @over_kinds
@@ -563,7 +563,7 @@ def test_minus_outer(kind: str, seed: int) -> None:
     U = entries(u)
     outer = np.asarray(k)[..., None, None] * U[..., :, None] * U[..., None, :]
     left = inertia.minus_outer(u, k)
-    close(inertia_matrix(left), inertia_matrix(inertia) - outer, U, U, np.asarray(k)[..., None])
+    rounded(inertia_matrix(left), inertia_matrix(inertia) - outer, U, U, np.asarray(k)[..., None])
     assert exactly_symmetric(left.a)
     assert exactly_symmetric(left.c)
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pytest
+from agreement import close
 from cases import few
 from test_clusters_as_printed import ball
 
@@ -19,6 +21,7 @@ from robomodel.papers.equations import (
 pytestmark = pytest.mark.slow  # the papers' own
 
 TIGHT = 1e-10
+near = partial(close, tolerance=TIGHT, least=1.0)
 
 
 def branched_tree(seed: int, n: int = 8) -> rm.Model:
@@ -336,8 +339,3 @@ def check_articulated(
 
 def carried(bodies: list[Part], b: Part) -> np.ndarray:
     return np.zeros(6) if b.parent < 0 else bodies[b.parent].v
-
-
-def near(found: np.ndarray, expected: np.ndarray) -> None:
-    assert found.shape == expected.shape
-    assert np.abs(found - expected).max(initial=0.0) < TIGHT * max(1.0, np.abs(expected).max())

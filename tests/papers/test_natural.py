@@ -7,10 +7,12 @@ import re
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
+from agreement import close
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mechanisms import random_mechanism
@@ -49,10 +51,7 @@ Array = NDArray[np.float64]
 AGREE = 1e-10
 
 
-def near(found: Array, expected: Array, scale: float = 0.0, tolerance: float = AGREE) -> None:
-    assert found.shape == expected.shape
-    size = max(float(np.max(np.abs(expected), initial=0.0)), scale)
-    assert np.max(np.abs(found - expected), initial=0.0) <= tolerance * size
+near = partial(close, tolerance=AGREE)
 
 
 # ---- the library of constraints ------------------------------------------------------------------
@@ -93,18 +92,18 @@ def test_every_jacobian_against_differentiation(name: str) -> None:
     q, v = rng.uniform(-3, 3, (2, 40, of.n))
     near(of.jacobian(q), derivative(rows.residual, q), tolerance=1e-13)
     hessian = derivative(rows.jacobian, q)
-    near(of.hessian(q), hessian, scale=1.0, tolerance=1e-13)
+    near(of.hessian(q), hessian, least=1.0, tolerance=1e-13)
     rate = np.einsum("...ijk,...k->...ij", hessian, v)
-    near(of.jacobian_rate(q, v), rate, scale=1.0, tolerance=1e-13)
+    near(of.jacobian_rate(q, v), rate, least=1.0, tolerance=1e-13)
     near(
         of.jacobian_rate(q, v),
         derivative(lambda x: np.einsum("...ij,...j->...i", rows.jacobian(x), v), q),
-        scale=1.0,
+        least=1.0,
         tolerance=1e-13,
     )
     third = derivative(lambda x: rows.jacobian_rate(x, v + 0j), q)
-    near(of.hessian_rate(q, v), third, scale=1.0, tolerance=1e-13)
-    near(of.bias(q, v), -np.einsum("...ij,...j->...i", rate, v), scale=1.0, tolerance=1e-13)
+    near(of.hessian_rate(q, v), third, least=1.0, tolerance=1e-13)
+    near(of.bias(q, v), -np.einsum("...ij,...j->...i", rate, v), least=1.0, tolerance=1e-13)
     if "t" in of.coordinates:
         assert np.max(np.abs(third)) > 0.1
         turning = np.sin(q[:, of.coordinates.index("t")])
@@ -187,7 +186,7 @@ def test_the_papers_four_bar() -> None:
     of = paper((Angle("theta", ("A", "P1"), 1.0),))
     assert of.coordinates == ("P1.x", "P1.y", "P2.x", "P2.y", "theta")
     q = np.append(START, 0.0)
-    near(of.residual(q), np.zeros(4), scale=1e-3)
+    near(of.residual(q), np.zeros(4), least=1e-3)
 
     def rod(name: str, length: float, mass: float) -> str:
         about = mass * length**2 / 12
@@ -219,13 +218,13 @@ def test_the_papers_four_bar() -> None:
     s, r = of.split(q, ("theta",))
     assert s.shape == (5, 4)
     rates = v * r[:, 0]
-    near(np.einsum("...ij,...j->...i", of.jacobian(q), rates), np.zeros((2, 4)), scale=1e-3)
+    near(np.einsum("...ij,...j->...i", of.jacobian(q), rates), np.zeros((2, 4)), least=1e-3)
     torque = np.zeros(5)
     torque[4] = 0.3
     qdd, multipliers = of.accelerations(q, rates, torque)
     near(qdd[:, 4:], expected)
     near(of.independent_accelerations(q, rates, torque, ("theta",)), expected)
-    near(of.independent_forces(q, rates, expected, ("theta",)), np.full((2, 1), 0.3), scale=10.0)
+    near(of.independent_forces(q, rates, expected, ("theta",)), np.full((2, 1), 0.3), least=10.0)
     reaction = qdd @ of.mass_matrix + multipliers @ of.jacobian(q)
     near(reaction, np.broadcast_to(torque + of.weight, (2, 5)))
     # a couple at the crank's two points is the same torque, with and without the angle
@@ -385,7 +384,7 @@ def test_factors_as_printed(angle: bool) -> None:
         names = [name for name, _ in factor.variables]
         values = [rng.uniform(-2, 2, 1 if name in ("z", "zd", "zdd") else n) for name in names]
         e, slopes = factor.evaluate([x[np.newaxis] for x in values], None)
-        near(e[0], formula(*values), scale=1.0)
+        near(e[0], formula(*values), least=1.0)
         for i, slope in enumerate(slopes):
 
             def by_one(x: Array, i: int = i, of: Callable[..., Array] = formula,
@@ -393,7 +392,7 @@ def test_factors_as_printed(angle: bool) -> None:
                 return of(*at[:i], x, *at[i + 1 :])
 
             rows = derivative(by_one, values[i])
-            near(np.broadcast_to(slope, (1, *rows.shape))[0], rows, scale=1.0)
+            near(np.broadcast_to(slope, (1, *rows.shape))[0], rows, least=1.0)
     q, v = values[0], values[1]
     if angle:  # (8)-(15)
         s, r = of.split(q, z)
@@ -447,7 +446,7 @@ def test_both_branches_close() -> None:
     found = []
     for side in (2.0, -2.0):
         q = of.close(np.array([1.0, 0.0, 1.0, side, 0.5]), held=("theta",))
-        near(of.residual(q), np.zeros(4), scale=1e-2)
+        near(of.residual(q), np.zeros(4), least=1e-2)
         assert q[4] == 0.5
         found.append(float(q[3]))
     assert found[0] > 0 > found[1]
@@ -493,8 +492,8 @@ def test_a_further_point_in_three_ways() -> None:
     here = derived.point("E", START)
     near(here, np.array([1.0 - 0.6, 0.8]))  # the coupler points upwards
     q = np.append(START, here)
-    near(tied.residual(q), np.zeros(5), scale=1e-3)
-    near(apart.residual(q), np.zeros(5), scale=1e-3)
+    near(tied.residual(q), np.zeros(5), least=1e-3)
+    near(apart.residual(q), np.zeros(5), least=1e-3)
     rates = derived.split(START, ("P1.y",))[1][:, 0] * 0.9
     v = np.append(rates, derived.point_jacobian("E") @ rates)
     push = np.array([3.0, -1.0])
@@ -544,7 +543,7 @@ def test_sliders() -> None:
     )
     q = fixed.close(np.array([0.4, 0.3, 1.5, 0.1, 0.6]), held=("theta",))
     held = np.concatenate([[3.0, 0.1], q])
-    near(mobile.residual(held), np.zeros(6), scale=1e-2)
+    near(mobile.residual(held), np.zeros(6), least=1e-2)
     v = 1.3 * fixed.split(q, ("theta",))[1][:, 0]
     moved = np.concatenate([[0.0, 0.0], v])
     force = np.zeros(5)
@@ -552,7 +551,7 @@ def test_sliders() -> None:
     expected = fixed.accelerations(q, v, force)[0]
     found = mobile.accelerations(held, moved, np.concatenate([[0.0, 0.0], force]))[0]
     near(found[2:], expected)
-    near(found[:2], np.zeros(2), scale=1.0)
+    near(found[:2], np.zeros(2), least=1.0)
 
 
 @pytest.mark.parametrize(
@@ -593,22 +592,22 @@ def check(model: rm.Model, seed: int = 1, count: int = 4) -> None:
     v, a = rng.standard_normal((2, count, model.nv))
     at, rates = own.coordinates(q), own.rates(q, v)
     assert of.n - len(of.conditions.rows) == model.nv
-    near(of.residual(at), np.zeros((count, of.n - model.nv)), scale=1.0)
+    near(of.residual(at), np.zeros((count, of.n - model.nv)), least=1.0)
     kept = np.einsum("...ij,...j->...i", of.jacobian(at), rates)
-    near(kept, np.zeros(kept.shape), scale=1.0 + float(np.max(np.abs(rates))))
+    near(kept, np.zeros(kept.shape), least=1.0 + float(np.max(np.abs(rates))))
     mass = rm.crba(model, q, backend="numpy")
     near(own.mass_matrix(q), mass)
     tau = rm.rnea(model, q, v, a, backend="numpy")
     size = float(np.max(np.abs(mass))) + float(np.max(np.abs(tau)))
-    near(own.inverse_dynamics(q, v, a), tau, scale=size)
+    near(own.inverse_dynamics(q, v, a), tau, least=size)
     expected = rm.aba(model, q, v, tau, backend="numpy")
     condition = max(1.0, 1e-3 * float(np.max(np.linalg.cond(mass))))
-    near(own.forward_dynamics(q, v, tau), expected, scale=condition)
-    near(own.null_space_dynamics(q, v, tau), expected, scale=condition)
+    near(own.forward_dynamics(q, v, tau), expected, least=condition)
+    near(own.null_space_dynamics(q, v, tau), expected, least=condition)
     kinetic, potential = of.energy(at, rates)
     exact = rm.energy(model, q, v, backend="numpy")
     near(kinetic, exact[0])
-    near(potential - potential[0], exact[1] - exact[1][0], scale=1.0)
+    near(potential - potential[0], exact[1] - exact[1][0], least=1.0)
 
 
 @pytest.mark.parametrize(
