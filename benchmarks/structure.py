@@ -12,10 +12,11 @@ from html import escape
 from pathlib import Path
 
 from benchmarks.shared.imports import circles, modules, top, upward
+from robomodel.reports.palette import BAD, CURVES, INK, PLAIN, TONES
 
 REPOSITORY = Path(__file__).parent.parent
 WIDTH, LABEL, LINE, CHARACTER, GAP, MARGIN = 960.0, 13.0, 14.0, 6.1, 10.0, 16.0
-COLOURS = {"box": "#eef1fb", "edge": "#5c6bc0", "text": "#1a1a1a", "muted": "#555", "up": "#c62828"}
+SOFT = TONES["soft"][0]
 
 
 def stated_layers() -> tuple[tuple[str, ...], ...]:
@@ -84,25 +85,25 @@ def draw(root: Path) -> str:
         f'font-family="sans-serif" font-size="11" role="img"><title>{escape(facts)}</title>',
         '<rect width="100%" height="100%" fill="#fff"/>',
         '<defs><marker id="tip" markerWidth="8" markerHeight="8" refX="7" refY="4" orient="auto">'
-        f'<path d="M0 0L8 4L0 8z" fill="{COLOURS["up"]}"/></marker></defs>',
+        f'<path d="M0 0L8 4L0 8z" fill="{BAD}"/></marker></defs>',
     ]
     for x, y, width, height in placed.values():
         out.append(
             f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" rx="4" '
-            f'fill="{COLOURS["box"]}" stroke="{COLOURS["edge"]}"/>'
+            f'fill="{PLAIN}" stroke="{CURVES[0]}"/>'
         )
     for (importer, imported), count in sorted(against.items()):
         out.append(_arrow(placed[importer], placed[imported], count))
     for name, (x, y, width, _) in placed.items():
         for n, text in enumerate(lines_of(name, root)):
             style = f'font-weight="bold" font-size="{LABEL - 1:g}"' if n == 0 else ""
-            fill = COLOURS["text"] if n == 0 else COLOURS["muted"]
+            fill = INK if n == 0 else SOFT
             out.append(
                 f'<text x="{x + width / 2:.1f}" y="{y + 18 + n * LINE:.1f}" {style} '
-                f'text-anchor="middle" fill="{fill}" stroke="{COLOURS["box"]}" stroke-width="3" '
+                f'text-anchor="middle" fill="{fill}" stroke="{PLAIN}" stroke-width="3" '
                 f'paint-order="stroke">{escape(text)}</text>'
             )
-    out.append(f'<text x="{MARGIN:g}" y="{bottom + 12:g}" fill="{COLOURS["text"]}">{facts}</text>')
+    out.append(f'<text x="{MARGIN:g}" y="{bottom + 12:g}" fill="{INK}">{facts}</text>')
     return "\n".join([*out, "</svg>"]) + "\n"
 
 
@@ -117,9 +118,9 @@ def _arrow(start: list[float], end: list[float], count: int) -> str:
         b, d = y, w + high
     label = f"{count} import" + ("s" if count > 1 else "")
     return (
-        f'<path d="M{a:.1f} {b:.1f}L{c:.1f} {d:.1f}" stroke="{COLOURS["up"]}" stroke-width="2" '
+        f'<path d="M{a:.1f} {b:.1f}L{c:.1f} {d:.1f}" stroke="{BAD}" stroke-width="2" '
         f'fill="none" marker-end="url(#tip)"/><text x="{a + 6:.1f}" y="{b - 1:.1f}" '
-        f'fill="{COLOURS["up"]}" stroke="#fff" stroke-width="3" '
+        f'fill="{BAD}" stroke="#fff" stroke-width="3" '
         f'paint-order="stroke">{label}</text>'
     )
 

@@ -23,6 +23,7 @@ from robomodel.estimation.spaces import Vectors
 from robomodel.papers.elimination_orders.draw import draw_clique_tree, draw_factor_graph
 from robomodel.papers.natural_coordinates import planar
 from robomodel.papers.natural_coordinates.planar import bayes_tree, factor_graph
+from robomodel.reports.palette import CURVES
 
 TIMES = 4
 
@@ -64,8 +65,8 @@ def forward_curves(folder: Path, curves: Path) -> None:
         times = STEP * np.arange(len(table))
         for i, label in enumerate(("x of P1", "y of P1", "x of P2", "y of P2")):
             named = label if name == "dependent" else None
-            above.plot(times, table[:, i], line, color=f"C{i}", label=named)
-            rates.plot(times, table[:, 4 + i], line, color=f"C{i}")
+            above.plot(times, table[:, i], line, color=CURVES[i], label=named)
+            rates.plot(times, table[:, 4 + i], line, color=CURVES[i])
         error = np.linalg.norm(table[:, 8:12], axis=1)
         off.semilogy(times[1:], error[1:], line, color="black", label=f"{name} coordinates")
     above.set_ylabel("position [m]")
@@ -81,13 +82,14 @@ def inverse_curves(folder: Path, curves: Path) -> None:
     ).T
     figure = Figure(figsize=(8.0, 7.0), layout="constrained")
     above, off, crank = figure.subplots(3, 1, sharex=True)
-    above.plot(times, torque, label="of the graph")
-    above.plot(times, exact, "--", label="of the exact motion")
+    above.plot(times, torque, color=CURVES[0], label="of the graph")
+    above.plot(times, exact, "--", color=CURVES[1], label="of the exact motion")
     above.set_ylabel("torque [N m]")
     off.semilogy(times, np.abs(torque - exact), color="black")
     off.set_ylabel("difference [N m]")
-    crank.plot(times, prescribed, label="prescribed")
-    crank.plot(times, inside(driven, prescribed), label="driven by the torque, without control")
+    crank.plot(times, prescribed, color=CURVES[0], label="prescribed")
+    crank.plot(times, inside(driven, prescribed), color=CURVES[1],
+               label="driven by the torque, without control")  # fmt: skip
     crank.set(xlabel="time [s]", ylabel="crank [rad]")
     finish(figure, folder / "trajectory_figure8.png")
 

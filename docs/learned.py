@@ -9,6 +9,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
+from robomodel.reports.palette import CURVES
 from robomodel.views.animation import motion_page
 
 FOLDER = Path(__file__).parent.parent / "examples" / "learning"
@@ -31,6 +32,7 @@ def _curves() -> str:
     """Mean reward of a step by seconds of processor time."""
     figure = Figure(figsize=(6.0, 3.0), layout="constrained")
     axes = figure.subplots()
+    axes.set_prop_cycle(color=CURVES)
     for file in sorted(FOLDER.glob("*.json")):
         curve = json.loads(file.read_text(encoding="utf-8"))
         axes.plot(curve["seconds"], curve["rewards"], label=file.stem.replace("_", " "))

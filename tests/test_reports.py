@@ -26,6 +26,7 @@ from robomodel.reports.document import (
     Table,
     Verbatim,
 )
+from robomodel.reports.palette import REPORT, TONES, coloured
 from robomodel.reports.plots import Line, Plot
 from robomodel.reports.validation.context import CheckContext
 
@@ -312,3 +313,15 @@ def test_coefficients_of_couplings_are_set(report, tmp_path: Path) -> None:
     )  # fmt: skip
     (said,) = report("info", file, "--set", "tie.ja=-5")["couplings"]
     assert said["equation"] == "q(jb) = 5 q(ja)"
+
+
+def test_pages_take_their_colours_from_the_palette() -> None:
+    """Nothing else has a colour of its own, but black, white and grey on paper."""
+    package = Path(rm.__file__).parent
+    for kind in ("css", "html", "js", "py"):
+        for file in set(package.rglob(f"*.{kind}")) - {package / "reports" / "palette.py"}:
+            own = re.findall(r"#(?:[0-9a-f]{3}|[0-9a-f]{6})\b", file.read_text(encoding="utf-8"))
+            assert not [x for x in own if len(set(x[1:])) > 1], file
+    page = coloured(":root { %LIGHT% } @media { :root { %DARK% } }", REPORT)
+    assert f"--ink: {TONES['ink'][0]};" in page
+    assert f"--panel: {REPORT['panel'][1]};" in page

@@ -19,6 +19,7 @@ import numpy as np
 import robomodel as rm
 from robomodel.dynamics.algorithm import AlgorithmSpec, traced_algorithm
 from robomodel.kernels import compile_program
+from robomodel.reports.palette import CURVES
 
 LINKS = (2, 5, 10, 20, 50, 100, 200, 500, 1000)
 FROM = 50  # links from which slopes are fitted
@@ -103,6 +104,8 @@ def plot(rows: Sequence[Mapping[str, float]], file: Path) -> None:
 
     links = [row["links"] for row in rows]
     figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")
+    for axes in (left, right):
+        axes.set_prop_cycle(color=CURVES)
     for name in ("load", "trace", "compile"):
         label = f"{name}, slope {slope(rows, name):.2f}"
         left.loglog(links, [row[name] for row in rows], "o-", label=label)

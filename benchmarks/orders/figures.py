@@ -15,15 +15,16 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from benchmarks.orders.experiments import load_cells
+from robomodel.reports.palette import CURVES
 
 LINKS = (2, 4, 8, 16, 24)
 ORDERS = {
-    "rnea": ("RNEA's order", "C0", "-o"),
-    "aba": ("ABA's order", "C1", "-s"),
-    "colamd": ("COLAMD", "C2", "-^"),
-    "scalar markowitz": ("scalar Markowitz", "C3", "--o"),
-    "scalar colamd": ("scalar COLAMD", "C4", "--^"),
-    "scalar minimum degree": ("scalar minimum degree", "C5", "--s"),
+    "rnea": ("RNEA's order", CURVES[0], "-o"),
+    "aba": ("ABA's order", CURVES[1], "-s"),
+    "colamd": ("COLAMD", CURVES[2], "-^"),
+    "scalar markowitz": ("scalar Markowitz", CURVES[3], "--o"),
+    "scalar colamd": ("scalar COLAMD", CURVES[4], "--^"),
+    "scalar minimum degree": ("scalar minimum degree", CURVES[5], "--s"),
 }
 
 

@@ -10,10 +10,18 @@ import numpy as np
 
 from benchmarks.paper.experiments import CHAINS, LEG, METHODS, Row, System, growth, patterns
 from benchmarks.shared.race import Array
+from robomodel.reports.palette import CURVES, GREY
 
 TITLES = {"rnea": "inverse dynamics", "aba": "forward dynamics", "efpa": "inverse OSIM"}
 ORDER = ("unconstrained", "approximate", "cluster", "projection", "lagrange")
-COLOURS = dict(zip(ORDER, ("C7", "C8", "C3", "C0", "C2"), strict=True)) | {"as the paper": "C1"}
+COLOURS = {
+    "unconstrained": GREY,
+    "approximate": CURVES[5],
+    "as the paper": CURVES[3],
+    "cluster": CURVES[1],
+    "projection": CURVES[0],
+    "lagrange": CURVES[2],
+}
 LABELS = {
     "cluster": "cluster (exact)",
     "lagrange": "Lagrange multipliers",
@@ -75,7 +83,7 @@ def spots(systems: Sequence[System], title: str, file: Path) -> None:
                             fontsize=8)  # fmt: skip
             axes.set(xticks=[], yticks=[])
         for draw in (upper.axhline, upper.axvline):
-            draw(len(joints) - 0.5, color="C7", linewidth=0.5)
+            draw(len(joints) - 0.5, color=GREY, linewidth=0.5)
         upper.set_title(system.name, fontsize=9)
     charts[0, 0].set_ylabel("multipliers: [H Kᵀ; K 0]")
     charts[1, 0].set_ylabel("projection: Gᵀ H G")

@@ -27,6 +27,7 @@ import numpy as np
 from robomodel.errors import Source
 from robomodel.reports import drawings, plots
 from robomodel.reports.drawings import Drawings
+from robomodel.reports.palette import REPORT, coloured
 from robomodel.reports.plots import Plot, draw_plots
 
 Cell: TypeAlias = str | float | None
@@ -491,7 +492,8 @@ def page(title: str, kind: str, body: Iterable[str]) -> str:
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(title)}{of}</title><style>\n{style}</style></head>\n<body>"
+        f"<title>{escape(title)}{of}</title>"
+        f"<style>\n{coloured(style, REPORT)}</style></head>\n<body>"
         f"<h1>{escape(title)}{after}</h1>\n" + "\n".join(body)
         + f"<script>\n{script}</script></body></html>\n"
     )  # fmt: skip

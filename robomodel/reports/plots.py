@@ -16,7 +16,7 @@ import numpy as np
 
 from robomodel.arrays import Array, Mask
 from robomodel.errors import MissingPackageError
-from robomodel.reports.palette import CURVES
+from robomodel.reports.palette import BAD, CURVES
 from robomodel.tolerances import NOTHING, SAME, WITHIN
 
 if TYPE_CHECKING:
@@ -280,7 +280,7 @@ def _draw(axes: Axes, plot: Plot) -> None:
     if len(plot.lines) > 1:
         axes.legend(fontsize=8)
     for position, name in plot.marks:
-        axes.axvline(position, color="#cc3311", linewidth=0.9, linestyle=":")
+        axes.axvline(position, color=BAD, linewidth=0.9, linestyle=":")
         axes.annotate(name, (position, 1.0), xycoords=("data", "axes fraction"), fontsize=7,
                       rotation=90, va="top", ha="right")  # fmt: skip
     if not plot.lines:

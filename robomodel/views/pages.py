@@ -50,7 +50,7 @@ from robomodel.reach.ranges import joint_range
 from robomodel.reports.actuation.document import CUT_OFF
 from robomodel.reports.actuation.study import FourBar, four_bars
 from robomodel.reports.document import count, framed
-from robomodel.reports.palette import CURVES, ROD
+from robomodel.reports.palette import CURVES, GREY, SCENE, coloured
 from robomodel.scalars import Scalar, Vector, div, sqrt, value_of
 from robomodel.spatial import Vec, apply, cross, inner, minus, plus
 from robomodel.views.extension import differences, extension
@@ -192,11 +192,12 @@ def write_page(model: Model, path: str | os.PathLike[str], **options: Any) -> No
 def filled(template: str, title: str, data: object, code: str = "") -> str:
     """A page of this package, filled with its data, the drawing of solids and a module's code."""
     folder = files("robomodel.views")
-    text = folder.joinpath(template).read_text(encoding="utf-8")
+    text = coloured(folder.joinpath(template).read_text(encoding="utf-8"), SCENE)
     numbers = json.dumps(data, separators=(",", ":"), ensure_ascii=False)
     for name, part in (
         ("MODULE", code.replace("</", "<\\/")),
         ("SCENE", folder.joinpath("scene.js").read_text(encoding="utf-8")),
+        ("GREY", GREY),
         ("MOTION", folder.joinpath("motion.js").read_text(encoding="utf-8")),
         ("TITLE", escape(title)),
         ("DATA", numbers.replace("<", "\\u003c")),
@@ -256,7 +257,7 @@ def _segments(model: Model) -> tuple[list[Segment], list[tuple[str, Solid]]]:
     for loop in model.description.loops:
         if loop.type == "rod":
             rod = (loop.name, ""), (loop.name, ".successor")
-            segments.append((ROD, 0.006 * size, *rod))
+            segments.append((GREY, 0.006 * size, *rod))
     stay = [each for each in link_solids(model) if each.hinge]
     stay += [tip for link in model.description.links for tip in tips(model, link)]
     return segments, [(code_of(colours[each.link]), each) for each in stay]

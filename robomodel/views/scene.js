@@ -217,5 +217,5 @@ function cylinder(n = 14) {  // about z, from 0 to 1, of radius 1
     const [a, b] = [2 * i, 2 * ((i + 1) % n)];
     faces.push([a, b, b + 1], [a, b + 1, a + 1]);
   }
-  return { link: -1, colour: "#777777", at, faces };
+  return { link: -1, colour: "%GREY%", at, faces };
 }

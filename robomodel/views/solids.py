@@ -20,7 +20,7 @@ from robomodel.description.shapes import load_mesh
 from robomodel.dynamics.kinematics.frames import link_poses
 from robomodel.errors import DescriptionError, Issue, MissingPackageError, warn_of_all
 from robomodel.model import Model
-from robomodel.reports.palette import BODIES, PLAIN
+from robomodel.reports.palette import BODIES, PLAIN, rgb
 from robomodel.tolerances import PARALLEL
 from robomodel.views.drawings import colours_of
 
@@ -339,14 +339,9 @@ def link_colours(model: Model) -> dict[str, tuple[int, int, int]]:
             cluster = model.clusters[model.nodes[frame.body].cluster]
             code = BODIES[frame.body % len(BODIES)] if by_body else colours[cluster.index]
             shade = 1.0 if by_body else SHADES[cluster.bodies.index(frame.body) % len(SHADES)]
-        red, green, blue = GREY if code == PLAIN else _rgb(code)
+        red, green, blue = GREY if code == PLAIN else rgb(code)
         result[frame.name] = (int(red * shade), int(green * shade), int(blue * shade))
     return result
-
-
-def _rgb(code: str) -> tuple[int, int, int]:
-    red, green, blue = (int(code[i : i + 2], 16) for i in (1, 3, 5))
-    return red, green, blue
 
 
 def rods(model: Model, poses: Mapping[str, Array]) -> Iterator[Solid]:

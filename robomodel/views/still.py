@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from robomodel.arrays import Array
 from robomodel.dynamics.kinematics.frames import link_poses
 from robomodel.model import Model
-from robomodel.reports.palette import ROD
+from robomodel.reports.palette import GREY, rgb
 from robomodel.views.solids import coloured_solids, rods, view_angles
 
 Pixels = NDArray[np.uint8]
@@ -60,12 +60,11 @@ def still(model: Model, q: Array, width: int, height: int) -> Pixels:
     """The picture (height, width, 4): red, green, blue and opacity."""
     poses = link_poses(model, q)
     triangles, colours = [], []
-    for colour, solid in [*coloured_solids(model), *((ROD, rod) for rod in rods(model, poses))]:
+    for colour, solid in [*coloured_solids(model), *((GREY, rod) for rod in rods(model, poses))]:
         pose = poses[solid.link] if solid.link else np.eye(4)
         corners = solid.corners @ pose[:3, :3].T + pose[:3, 3]
         triangles.append(corners[solid.faces])
-        rgb = [int(colour[i : i + 2], 16) for i in (1, 3, 5)]
-        colours.append(np.tile(rgb, (len(solid.faces), 1)))
+        colours.append(np.tile(rgb(colour), (len(solid.faces), 1)))
     if not triangles:
         return np.zeros((height, width, 4), np.uint8)
     corners, faces = np.concatenate(triangles), np.concatenate(colours).astype(float)

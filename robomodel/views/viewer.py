@@ -26,6 +26,7 @@ from robomodel.files import Allowance
 from robomodel.model import Model
 from robomodel.reach.ranges import joint_range
 from robomodel.reports.document import count
+from robomodel.reports.palette import GREY, rgb
 from robomodel.views.solids import (
     THICKEST,
     bytes_of,
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     from viser import ClientHandle
 
 FREE_ANGLE, FREE_LENGTH = math.pi, 0.5  # sliders of joints without limits reach so far
-DARK = (70, 70, 70)
 FIELD = 0.7  # of view [rad]
 
 
@@ -130,7 +130,7 @@ class Viewer:
         for loop in self.model.description.loops:
             if loop.type == "rod":
                 self._rods[loop.name] = scene.add_line_segments(
-                    f"/rods/{loop.name}", np.zeros((1, 2, 3)), DARK,
+                    f"/rods/{loop.name}", np.zeros((1, 2, 3)), rgb(GREY),
                     thickness=6.0, thickness_units="screen",
                 )  # fmt: skip
         for link in self.model.description.links:
@@ -159,7 +159,7 @@ class Viewer:
                 self._solids.append(
                     scene.add_icosphere(
                         f"/links/{end.link}/{loop.name}", radius=1.2 * THICKEST * size / 2,
-                        color=DARK, position=end.origin.xyz, subdivisions=2,
+                        color=rgb(GREY), position=end.origin.xyz, subdivisions=2,
                     )
                 )  # fmt: skip
         self._choose("shapes" if self._shapes else "solids")

@@ -15,11 +15,12 @@ from robomodel.estimation.elimination import SingularError
 from robomodel.instants.equations import System
 from robomodel.papers.elimination_orders.algorithms import pivots, used_edges
 from robomodel.papers.elimination_orders.graphs import Dag, FactorGraph
+from robomodel.reports.palette import BODIES, FAINT, GREY, INK
 
 HEIGHT = {"tau": 3.0, "f": 2.0, "net": 1.5, "a": 1.0, "fx": 2.5, "lambda": 1.5, "qdd": 0.0}
-COLOUR = {"tau": "#d9822b", "f": "#4878cf", "fx": "#9fc0ef", "net": "#9fc0ef", "a": "#6acc65",
-          "qdd": "#d65f5f", "lambda": "#b47cc7", "q": "#4878cf", "v": "#9fc0ef", "Q": "#d9822b",
-          "p": "#d65f5f"}  # fmt: skip
+_BLUE, _ORANGE, _GREEN, _RED, _PURPLE, _TEAL, *_ = BODIES
+COLOUR = {"tau": _ORANGE, "f": _BLUE, "fx": _TEAL, "net": _TEAL, "a": _GREEN, "qdd": _RED,
+          "lambda": _PURPLE, "q": _BLUE, "v": _TEAL, "Q": _ORANGE, "p": _RED}  # fmt: skip
 
 
 def _kind(name: str) -> str:
@@ -131,7 +132,7 @@ def draw_factor_graph(graph: FactorGraph, ax: Any = None) -> Any:
         covered = any(abs(x - px) < 0.3 and abs(y - py) < 0.2 for px, py in places.values())
         places[f"factor:{factor.name}"] = (x - 0.25, y + 0.25) if covered else (x, y)
     dots = [node for node, data in drawn.nodes(data=True) if data["factor"]]
-    nx.draw_networkx_edges(drawn, places, ax=axes, edge_color="#888888")
+    nx.draw_networkx_edges(drawn, places, ax=axes, edge_color=GREY)
     nx.draw_networkx_nodes(drawn, places, nodelist=dots, node_size=40, node_color="black", ax=axes)
     _variables(nx, drawn, places, graph.sizes, axes)
     return axes
@@ -149,7 +150,7 @@ def draw_dag(dag: Dag, ax: Any = None) -> Any:
     drawn = as_networkx(dag)
     places = _places(dag.graph.sizes, dag.graph)
     for filled, style in ((False, "solid"), (True, "dashed")):
-        for used, colour in ((False, "#bbbbbb"), (True, "black")):
+        for used, colour in ((False, FAINT), (True, "black")):
             edges = [(p, c) for p, c, data in drawn.edges(data=True)
                      if (data["fill"], data["used"]) == (filled, used)]  # fmt: skip
             nx.draw_networkx_edges(
@@ -161,8 +162,8 @@ def draw_dag(dag: Dag, ax: Any = None) -> Any:
             x, y = places[name]
             axes.annotate(
                 " + ".join(equations), (x, y - 0.13), (x, y - 0.42), ha="center", fontsize=5,
-                color="#444444", arrowprops={"arrowstyle": "->", "color": "#444444"},
-                bbox={"boxstyle": "square", "facecolor": "white", "edgecolor": "#444444"},
+                color=INK, arrowprops={"arrowstyle": "->", "color": INK},
+                bbox={"boxstyle": "square", "facecolor": "white", "edgecolor": INK},
             )  # fmt: skip
     _variables(nx, drawn, places, dag.graph.sizes, axes)
     axes.set_title(f"{len(dag.edges)} edges, {len(dag.fill)} of them fill")
@@ -183,7 +184,7 @@ def draw_clique_tree(dag: Dag, ax: Any = None) -> Any:
     for clique, (x, y) in zip(dag.cliques, places, strict=True):
         if clique.parent is not None:
             above = places[clique.parent]
-            axes.plot([above[0], x], [above[1], y], color="#888888", zorder=1)
+            axes.plot([above[0], x], [above[1], y], color=GREY, zorder=1)
         text = " ".join(clique.frontal) + (
             " | " + " ".join(clique.separator) if clique.separator else ""
         )
@@ -203,9 +204,9 @@ def draw_pattern(system: System, ax: Any = None) -> Any:
     edge = -0.5
     for factor in system.factors:
         edge += factor.rows
-        axes.axhline(edge, color="#dddddd", lw=0.5, zorder=0)
+        axes.axhline(edge, color=FAINT, lw=0.5, zorder=0)
     for columns in system.columns.values():
-        axes.axvline(columns.stop - 0.5, color="#dddddd", lw=0.5, zorder=0)
+        axes.axvline(columns.stop - 0.5, color=FAINT, lw=0.5, zorder=0)
     axes.set_xlim(-0.5, system.unknowns - 0.5)
     axes.set_ylim(system.rows - 0.5, -0.5)
     axes.set_aspect("equal")
@@ -217,7 +218,7 @@ def _variables(
     nx: Any, drawn: Any, places: Mapping[str, Any], names: Iterable[str], axes: Any
 ) -> None:
     listed = list(names)
-    colours = [COLOUR.get(_kind(name), "#cccccc") for name in listed]
+    colours = [COLOUR.get(_kind(name), FAINT) for name in listed]
     nx.draw_networkx_nodes(
         drawn, places, nodelist=listed, node_size=700, node_color=colours, ax=axes
     )

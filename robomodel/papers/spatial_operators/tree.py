@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robomodel.errors import MissingPackageError
+from robomodel.reports.palette import BODIES, FAINT, GREY
 
 ROOT = -1
 Pattern: TypeAlias = Literal["adjacency", "propagator", "mass matrix"]
@@ -188,14 +189,11 @@ class Tree:
 # ---- pictures ------------------------------------------------------------------------------------
 
 
-SHADES = ("#3b6ea5", "#c9d8ea")  # blocks of a branch, and between branches
-
-
 def draw_sparsity(tree: Tree, of: Pattern = "mass matrix", *, axes: Any = None) -> Any:
     """Draw the nonzero blocks of an operator, by serial branches (004, figures 4 to 6).
 
     Nodes are ordered branch by branch, tips first, as in 004, so that 𝓔 and 𝔸 are lower triangular.
-    Dark: blocks within a branch; light: between related branches. ``axes``: matplotlib axes, by
+    Blue: blocks within a branch; grey: between related branches. ``axes``: matplotlib axes, by
     default new ones. Returns the axes.
     """
     order = list(tree.canonical)
@@ -206,7 +204,7 @@ def draw_sparsity(tree: Tree, of: Pattern = "mass matrix", *, axes: Any = None) 
     axes = _axes(axes)
     from matplotlib.colors import ListedColormap
 
-    colours = ListedColormap(["white", SHADES[1], SHADES[0]])
+    colours = ListedColormap(["white", FAINT, BODIES[0]])
     axes.imshow(shade, cmap=colours, vmin=0, vmax=2, interpolation="none")
     sizes = [len(chain) for chain in reversed(tree.branches)]
     ends = np.cumsum([0, *sizes])
@@ -239,7 +237,7 @@ def draw_tree(tree: Tree, *, axes: Any = None) -> Any:
             axes.plot(
                 [across[parent], across[k]],
                 [tree.depths[parent], tree.depths[k]],
-                color="0.5",
+                color=GREY,
                 zorder=1,
             )
     for n, chain in enumerate(tree.branches):
