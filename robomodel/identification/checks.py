@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -36,6 +37,11 @@ LONG_LOG = 100  # least number of samples to detect a delay
 def state_warnings(model: Model, log: Log) -> list[str]:
     """Warnings on implausible positions and velocities of a log: units, signs, violated limits."""
     turned, slid, reversed_, scaled, beyond, fast = [], [], [], [], [], []
+    rates = [(joint.name, x, w) for joint, x, w in _single(model, log)]
+    mixed = {("positions", "velocities"): _mixed(rates, log.step)}
+    if log.a is not None and log.encoders is None and log.v.ndim == 2:
+        pulls = zip(model.dof_names, log.v.T, log.a.T, strict=True)
+        mixed["velocities", "accelerations"] = _mixed(pulls, log.step)
     for joint, x, w in _single(model, log):
         gain = _rate_gain(x, w, log.step) or 1.0
         if joint.type != "prismatic" and abs(gain / DEGREES - 1.0) < SCALE_OFF:
@@ -55,7 +61,11 @@ def state_warnings(model: Model, log: Log) -> list[str]:
         share = 1.0 + LIMIT_SLACK
         if np.max(w) > share * joint.velocity_limit or np.min(w) < share * joint.least_velocity:
             fast.append(f"{joint.name} ({np.max(np.abs(w)):.4g})")
-    result = []
+    result = [
+        f"columns of {first} or {second} seem to be swapped: {first} of each joint change as "
+        f"{second} of the other say: {few(pairs)}"
+        for (first, second), pairs in mixed.items() if pairs
+    ]  # fmt: skip
     if turned:
         result.append(f"positions seem to be in degrees, velocities in rad/s: {few(turned)}")
     if slid:
@@ -91,6 +101,19 @@ def _single(model: Model, log: Log) -> Iterator[tuple[Joint, Array, Array]]:
     for name, x in model.joint_positions(log.q).items():
         if name in joints and name in rates:
             yield joints[name], np.asarray(x), rates[name]
+
+
+def _mixed(columns: Iterable[tuple[str, Array, Array]], step: float | None) -> list[str]:
+    """Pairs of joints (name, x, w) whose x change as each other's w say, not as their own."""
+    each = list(columns)
+    gains = {
+        (a, b): _rate_gain(x, w, step) is not None for a, x, _ in each for b, _, w in each
+    }  # fmt: skip
+    return [
+        f"{a} and {b}"
+        for (a, _, _), (b, _, _) in combinations(each, 2)
+        if gains[a, b] and gains[b, a] and not (gains[a, a] or gains[b, b])
+    ]
 
 
 def _rate_gain(x: Array, w: Array, step: float | None) -> float | None:

@@ -31,6 +31,7 @@ from robomodel.identification.checks import (
     gap_notes,
     state_warnings,
 )
+from robomodel.identification.columns import swapped_columns
 from robomodel.identification.fit import Data, Trial, Trials, assumptions, chosen, fitted, rms
 from robomodel.identification.logs import Log, read_log
 from robomodel.identification.sensors import FRICTION, Motion, Sensors, sensors, with_friction
@@ -45,6 +46,7 @@ from robomodel.model.parameters import (
 from robomodel.tolerances import TINY
 
 UNKNOWN_SHARE = 0.1  # information gain below which a parameter counts as unknown
+POOR = 0.1  # share of forces that fits to a right log seldom leave
 FORM_WORDS = {"stribeck": "static friction (Stribeck)", "asymmetric": "another one each way"}
 SURE = 2.0  # deviations above which a change is listed
 NOTED = 1e-3  # the least share of a coordinate's forces that it makes then
@@ -299,6 +301,11 @@ class Identified:
         positive = [name.rpartition(".")[2] in ("mass", *OF_JOINTS) for name in self.names]
         ends[positive] = np.maximum(ends[positive], np.minimum(self.values[positive], 0.0)[:, None])
         return ends
+
+    @property
+    def poor(self) -> bool:
+        """True if a tenth of a coordinate's forces or more is left."""
+        return bool(np.any(self.residual > POOR * self.forces))
 
     def __repr__(self) -> str:
         return f"<Identified: {self.model.name}, from {self.samples} samples>"
@@ -582,9 +589,11 @@ def _checked(log: Log, fit: Identified, left: _Left, *, recorded: bool) -> Ident
     suspicions: list[str] = []
     if recorded:
         suspicions = state_warnings(model, log)
-        suspicions += force_warnings(
+        forces = force_warnings(
             model, fit, left.late, left.felt, None if suspicions else step
         )  # fmt: skip
+        swapped = not suspicions and (forces or fit.poor) and swapped_columns(readings)
+        suspicions = [swapped] if swapped else [*suspicions, *forces]  # due to it, if it is
         for text in suspicions:
             warn(RuntimeWarning(text))
     if step is not None and len(fit.measured) >= LONG_LOG and not suspicions:
