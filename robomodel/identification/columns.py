@@ -27,7 +27,7 @@ LEFT_BY_WRONG = 4.0  # times of what right ones leave of all, at least; each pai
 LOOKED_AT = 1000  # samples with accelerations
 LOOKED_AT_IN_WINDOWS = 10000  # samples of motions that are filtered
 SWAPS = 3  # pairs that are looked for, one after the other
-WORDS = {"forces": "of forces", "motions": "of motions", "all": "of motions and forces"}
+SWAPPED_WORDS = {"forces": "of forces", "motions": "of motions", "all": "of motions and forces"}
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def swapped_columns(readings: Sensors) -> str:
     if LEFT_BY_WRONG * float(np.sum(now.left)) > float(np.sum(begin.left)):
         return ""
     pairs = [f"{a} and {b}" for a, b in (each.names for each in found)]
-    kinds = " and ".join(dict.fromkeys(WORDS[each.kind] for each in found))
+    kinds = " and ".join(dict.fromkeys(SWAPPED_WORDS[each.kind] for each in found))
     shares = (100.0 * float(np.sqrt(np.max(each.left))) for each in (begin, now))
     before, after = (f"{x:.2g} %" for x in shares)
     return (
