@@ -46,7 +46,7 @@ from robomodel.model.parameters import (
 from robomodel.tolerances import TINY
 
 UNKNOWN_SHARE = 0.1  # information gain below which a parameter counts as unknown
-POOR = 0.1  # share of forces that fits to a right log seldom leave
+POORLY_LEFT = 0.1  # share of forces that fits to a right log seldom leave
 FORM_WORDS = {"stribeck": "static friction (Stribeck)", "asymmetric": "another one each way"}
 SURE = 2.0  # deviations above which a change is listed
 NOTED = 1e-3  # the least share of a coordinate's forces that it makes then
@@ -305,7 +305,7 @@ class Identified:
     @property
     def poor(self) -> bool:
         """True if a tenth of a coordinate's forces or more is left."""
-        return bool(np.any(self.residual > POOR * self.forces))
+        return bool(np.any(self.residual > POORLY_LEFT * self.forces))
 
     def __repr__(self) -> str:
         return f"<Identified: {self.model.name}, from {self.samples} samples>"
