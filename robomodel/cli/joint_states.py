@@ -13,6 +13,7 @@ from robomodel.cli.common import Result, blaming
 from robomodel.cli.robot import Robot
 from robomodel.errors import few
 from robomodel.identification import complete_log
+from robomodel.identification.joint_states import incomplete
 from robomodel.reports.document import Document
 
 
@@ -59,13 +60,10 @@ def joint_states(
     with blaming(str(log)), warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # the counts say it
         done = complete_log(model, log, output, topic)
-    lost = done.states - done.complete
-    parts = [f"{done.lacking} lack joints"] if done.lacking else []
-    if done.contradicting:
-        parts.append(f"{done.contradicting} contradict themselves or do not close")
+    lost = incomplete(done.lacking, done.contradicting)
     text = (
         f"{output}: {done.complete} of {done.states} states, {len(done.joints)} joints"
-        + (f"; {', '.join(parts)}" if parts else "")
+        + (f"; {lost}" if lost else "")
         + (f"\nnot used: {few(done.unused)}" if done.unused else "")
     )
     return Result(

@@ -76,7 +76,7 @@ def joint_states(
         raise ValueError("positions of no joint are given")
     for what in ("positions", "velocities"):
         if given[what] and determining(model, singles, given[what]) is None:
-            names = few(_open(model, singles, given[what]))
+            names = few(_open(model, given[what]))
             raise ValueError(f"{what} of {few(list(given[what]))} leave {names} open")
     batch = np.broadcast_shapes(*(x.shape for each in given.values() for x in each.values()))
     rows = {
@@ -105,16 +105,17 @@ def joint_states(
             for name in singles
         }
     if np.any(status):
-        warn(RuntimeWarning(f"{told(status)} are not-a-number"))
+        lacking, off = (int(np.sum(status == each)) for each in (LACKING, OFF))
+        lost = f"{lacking + off} of {status.size} states ({incomplete(lacking, off)})"
+        warn(RuntimeWarning(f"{lost} are not-a-number"))
     return found
 
 
-def told(status: Array) -> str:
-    """How many states lack readings, or do not fit together."""
-    lacking, off = (int(np.sum(status == each)) for each in (LACKING, OFF))
+def incomplete(lacking: int, off: int) -> str:
+    """How many states lack readings, and how many do not fit together; empty if there are none."""
     parts = [f"{lacking} lack joints"] if lacking else []
     parts += [f"{off} contradict themselves or do not close"] if off else []
-    return f"{lacking + off} of {status.size} states ({', '.join(parts)})"
+    return ", ".join(parts)
 
 
 def determining(
@@ -131,7 +132,7 @@ def determining(
     return tuple(chosen) if len(chosen) == g.shape[1] else None
 
 
-def _open(model: Model, singles: Mapping[str, Joint], names: Mapping[str, object]) -> list[str]:
+def _open(model: Model, names: Mapping[str, object]) -> list[str]:
     """The coordinates that joints leave open."""
     at = {name: node.freedoms[0] for name, node in _nodes(model)}
     g = _driven(model)[[at[each] for each in names]]

@@ -1,8 +1,10 @@
-"""Machine code on disk: private to the user, checked before use, compiled again when in doubt.
+"""Results on disk that take long to compute: private to the user, checked before use.
 
-Entries are named by a digest of all that they depend on (the program, the compiler, the processor)
-and hold a digest of their bytes. They are written to a temporary file and renamed, so that
-processes may write at once. A directory to which others than its owner may write is not used.
+Most are machine code; the solids of meshes are kept likewise. Entries are named by a digest of all
+that they depend on (for code: the program, the compiler, the processor) and hold a digest of their
+bytes; an entry that is not as it was written is computed again. Entries are written to a
+temporary file and renamed, so that processes may write at once. A directory to which others than
+its owner may write is not used.
 ``ROBOMODEL_CACHE`` names another directory, or is ``off``.
 """
 

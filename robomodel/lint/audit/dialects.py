@@ -16,7 +16,6 @@ from robomodel.lint.audit.texts import Record, Table, Text, Unknown
 Dialect = Literal["Isaac Lab", "mjlab", "legged_gym"]
 Matching = Literal["whole", "within"]
 
-QUANTITIES = ("effort", "velocity", "stiffness", "damping", "armature")
 DEEPEST_RECORD = 4  # records within records in which configurations are looked for
 
 # Actuators of Isaac Lab whose forces are computed outside of the solver, once a step.

@@ -393,7 +393,7 @@ class _Conversion:
         if m.type == "prismatic" or (m.type == "planar" and self._in_plane(axis)):
             along = np.arctan2(*(self.flat(axis)[::-1]))
             across = along + math.pi / 2 if m.type == "prismatic" else along
-            constraints.append(self._guide(first, second, self._pivot_of(m, 1), m, across))
+            constraints.append(self._guide(first, self._pivot_of(m, 1), m, across))
         if m.type == "rod":
             apart = self._world(second, m.places[1]) - self._world(first, m.places[0])
             length = math.sqrt(m.length**2 - float(apart @ self.normal) ** 2)
@@ -404,7 +404,7 @@ class _Conversion:
         """The name of a loop's end as a point; the same for both ends if the loop pins them."""
         return m.name if m.type in PINS or end == 0 else f"{m.name}'"
 
-    def _guide(self, first: int, second: int, point: str, m: _Loop, across: float) -> Travel:
+    def _guide(self, first: int, point: str, m: _Loop, across: float) -> Travel:
         """The successor's point lies on the guide through the predecessor's."""
         origin, far, length, angle = self._line(first)
         start = self.flat(self._world(first, m.places[0])) - self._place(first)

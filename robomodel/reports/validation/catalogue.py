@@ -6,7 +6,6 @@ begins with these sentences.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from robomodel.reports.document import Severity
@@ -244,14 +243,3 @@ _CHECKS = (
 
 CATALOGUE = {check.id: check for check in _CHECKS}
 """All checks of ``validate`` by their ids."""
-
-
-def of_id(name: str) -> Check:
-    """The check with this id; one without words if the catalogue has none."""
-    return CATALOGUE.get(name) or Check(name, "warning", "", "")
-
-
-def by_severity(checks: Iterable[Check]) -> list[Check]:
-    """Checks sorted by severity, the gravest first, then by id."""
-    order = ("error", "warning", "note")
-    return sorted(checks, key=lambda check: (order.index(check.severity), check.id))

@@ -17,7 +17,6 @@ from robomodel.description.shapes import in_stage, solid, stamp
 from robomodel.errors import DescriptionError, MissingPackageError
 from robomodel.files import LFS_POINTER, Allowance
 from robomodel.kernels import cache
-from robomodel.kernels.cache import digest
 
 MESHES = 2**23  # most bytes of meshes that are read: more take seconds
 KEPT = "solids of meshes 1"  # names entries of the cache: another number for another way to measure
@@ -51,7 +50,7 @@ class Solids:
             return _Reading().solids(links)
         stamps = [stamp(mesh) for mesh in meshes]
         places = [[(shape.kind, shape.size, shape.origin) for shape in shapes] for shapes in links]
-        name = digest([KEPT, str(MESHES), repr(places), repr(stamps)])
+        name = cache.digest([KEPT, str(MESHES), repr(places), repr(stamps)])
         if (entry := cache.load(name)) is not None:
             unread, pointers, wholes = json.loads(entry)
             return cls(tuple(each and _inertial(*each) for each in wholes), unread, pointers)
