@@ -57,6 +57,12 @@ def names(root: Path, *paths: str, exclude: tuple[str, ...] = ("attic",)) -> lis
 # ---- which files ---------------------------------------------------------------------------------
 
 
+def test_files_beyond_the_most_are_told(repository, monkeypatch):
+    monkeypatch.setattr("robomodel.lint.discovery.MOST_FILES", 2)
+    with pytest.warns(RuntimeWarning, match="more than 2 files.* exclude some"):
+        assert len(names(repository)) <= 2
+
+
 def test_robot_files_are_told_by_their_content(repository):
     """Xacro by its top file; no parts, no scene that adds nothing, no SRDF, launch or build."""
     robots = ["arm/arm.xml", GRIPPER, "leg_description/urdf/legs.urdf.xacro"]

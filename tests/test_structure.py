@@ -123,6 +123,17 @@ def test_a_constant_of_a_name_has_one_value() -> None:
     assert not {name: where for name, where in values.items() if len(where) > 1}
 
 
+def test_docstrings_say_the_thing() -> None:
+    """They begin with it, not with a pronoun; "True if" is said where truths are returned."""
+    beginning = re.compile(r'^\s*"""(Of|That of|Those|Whether|What) .*', re.MULTILINE)
+    truth = re.compile(r'-> ([^\n]*):\n\s*"""True (?:if|for) ', re.MULTILINE)
+    for path in Path(robomodel.__file__).parent.rglob("*.py"):
+        text = path.read_text("utf-8")
+        assert not beginning.search(text), (path, beginning.search(text))
+        for returned in truth.findall(text):
+            assert re.search("bool|Mask|Array|Any|TypeGuard", returned), (path, returned)
+
+
 def test_names_of_the_dynamics_are_those_of_its_parts() -> None:
     folder = Path(robomodel.dynamics.functions.__file__).parent
     parts = [

@@ -346,7 +346,7 @@ _COMPLETED = {
     "LINK": complete_links(),
     "LINK[:X,Y,Z]": complete_links(),
 }
-"""What shells complete, by the word that stands for an option's value."""
+"""Functions that complete values in shells, by the word that stands for an option's value."""
 
 
 def documented(source: Any, parameters: Iterable[inspect.Parameter]) -> Iterator[inspect.Parameter]:

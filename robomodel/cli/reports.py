@@ -70,7 +70,7 @@ def validate(
     broken: UserError | None = None
     right = None if reference is None else replace(robot, file=reference).load()
     try:
-        with warnings.catch_warnings(record=True) as caught:  # they are findings here
+        with warnings.catch_warnings(record=True) as caught:  # the report has them as findings
             warnings.simplefilter("always", DescriptionWarning)
             model = robot.load()
     except DescriptionError as error:

@@ -122,7 +122,7 @@ class Robot:
         command = get_command(alone)
         try:
             context = command.make_context(option, [self.file, *shlex.split(text)])
-        except ValueError as error:  # of quotes
+        except ValueError as error:  # quotes that do not end
             raise UserError(f"{option} '{text}': {error}") from None
         except USAGE as error:
             message = getattr(error, "format_message", error.__str__)()

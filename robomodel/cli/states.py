@@ -213,7 +213,7 @@ def _sections(model: Model, state: StateInput, data: Mapping[str, Any]) -> Itera
 
 
 ROUNDED_INPUT = 1e-3  # largest change of a number that was only rounded when typed
-MAX_BYTES = 2**26  # of a state file
+MAX_BYTES = 2**26  # larger state files are refused
 
 _VECTORS = ("q", "v", "a", "tau")
 _KEYS = (*_VECTORS, "positions")
@@ -445,7 +445,7 @@ def _from_positions(model: Model, positions: Mapping[str, UserNumbers]) -> Array
 
 ALGORITHMS = ("rnea", "aba", "crba", "bias_force", "rnea_derivatives", "aba_derivatives")
 USUAL = ALGORITHMS[:4]
-ROUNDS, SLICE = 15, 5e-3  # rounds, and seconds of each
+ROUNDS, SLICE = 15, 5e-3  # rounds of timing, and their length [s]
 
 
 def benchmark(

@@ -252,7 +252,7 @@ SUMMARIES: Mapping[str, str] = {
     "link_poses": "Poses of all links in the world, homogeneous matrices one after the other.",
     "constraint_bias": "g: accelerations of all joints of the spanning tree are G a + g.",
 }
-"""What functions of the configuration do, whose results are numbers here."""
+"""Descriptions of functions of the configuration, whose results are numbers here."""
 
 
 def summary(name: str) -> str:

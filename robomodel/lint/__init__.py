@@ -1,1 +1,1 @@
-"""Checks in a repository: robot files of folders, findings as tools read them, configurations."""
+"""Checks of all robot files of a repository, and of simulators' configurations of a robot."""

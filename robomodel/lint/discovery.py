@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 from lxml import etree
 
+from robomodel.errors import warn
 from robomodel.files import LFS
 
 Format = Literal["urdf", "sdf", "mjcf", "usd"]
@@ -29,9 +30,9 @@ TEMPLATES = (".j2", ".jinja", ".jinja2", ".erb", ".em", ".in", ".tpl", ".templat
 SKIPPED = frozenset(
     ("__pycache__", "node_modules", "site-packages", "build", "install", "log", "dist")
 )  # what builds leave; ROS 2 installs copies into build and install
-MOST_FILES = 200_000  # that are looked at in all
-BEGIN = 4096  # bytes in which the root element stands
-MOST_BYTES = 32 * 2**20  # of a file whose parts are looked at
+MOST_FILES = 200_000  # files whose names are looked at in one run
+BEGIN = 4096  # bytes of a file in which its root element begins
+MOST_BYTES = 32 * 2**20  # bytes of a file that are searched for what it includes
 
 _ROOT = re.compile(rb"\s*(?:<\?.*?\?>|<!--.*?-->|<!DOCTYPE[^>]*>|\s)*<([A-Za-z_][\w.:-]*)", re.S)
 _XACRO = re.compile(r"\$\([^)]*\)|\$\{[^}]*\}")
@@ -69,11 +70,11 @@ class _Candidate:
     format: Format
     xacro: bool = False
     includes: list[Path] = field(default_factory=list)
-    endings: list[str] = field(default_factory=list)  # of included paths that xacro computes
-    packages: set[str] = field(default_factory=set)  # that it names
+    endings: list[str] = field(default_factory=list)  # ends of included paths that xacro computes
+    packages: set[str] = field(default_factory=set)  # packages that the file names
     complete: bool = True
     world: str = ""
-    plain: bool = False  # adds nothing to what it includes
+    plain: bool = False  # True if it adds nothing to what it includes
 
 
 def find(paths: Sequence[Path], root: Path, exclude: Sequence[str] = ()) -> tuple[RobotFile, ...]:
@@ -124,6 +125,12 @@ def _files(folders: Iterable[Path], root: Path, exclude: Sequence[str]) -> Itera
                 path = Path(here, name)
                 count += 1
                 if count > MOST_FILES:
+                    warn(
+                        RuntimeWarning(
+                            f"{folder}: more than {MOST_FILES} files, of which the others are not "
+                            "looked at: name folders within, or exclude some"
+                        )
+                    )
                     return
                 if not name.startswith(".") and not _excluded(path, root, exclude):
                     yield path

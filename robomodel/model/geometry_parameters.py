@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 AXES = ("x", "y", "z")
 TURNS = ("rx", "ry", "rz")
 SPRINGS = ("stiffness", "reference", "damping", "friction")
-"""Of a spring; the reference of one between points is its ``length``, and it has no friction."""
+"""A spring's numbers; one between points has its ``length`` as reference, and no friction."""
 
 
 @dataclass(frozen=True, slots=True)

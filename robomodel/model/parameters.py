@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 ParametersLike: TypeAlias = Mapping[str, ArrayLike] | None
 PARAMETERS = "p"  # the argument that holds parameters
 INERTIAL = ("mass", "mx", "my", "mz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz")
-"""Of a body: mass, mass · centre, and the inertia about its link's origin, in its link's axes."""
+"""A body's mass, mass · centre, and inertia about its link's origin, in its link's axes."""
 OF_JOINTS = ("armature", "damping", "friction")
 ENTRIES = ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))
 """The places of the last six of the ten within the inertia."""

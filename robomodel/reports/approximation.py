@@ -105,14 +105,14 @@ class ApproximationErrors(HasDocument):
 
     @property
     def keep_exact(self) -> tuple[str, ...]:
-        """The joints that armature beside links as they are should not stand for."""
+        """Joints whose median error with armature and links as they are is above the tolerance."""
         return tuple(
             name for name, error in self.lumped.errors.items() if error.median > self.tolerance
         )
 
     @property
     def verdict(self) -> str:
-        """True if the tree will do with links as they are, and as it is written."""
+        """The sentence on the tree's use, with links as they are and as it is written."""
         if self.tree is self.lumped:
             return self.lumped.said
         return (
@@ -296,7 +296,7 @@ def _armature(joint: str, value: float, values: Array, unit: str, rounding: floa
 # accelerations at closed states differ from those of the mechanism; this measures by how much.
 
 SIMPLE = ("revolute", "continuous", "prismatic", "spherical", "floating")
-"""The types of joints that are the same in both."""
+"""Types of joints that MuJoCo has as one joint, as this package does."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,8 @@ from robomodel.tolerances import PARALLEL
 
 WIDTH, TALLEST, SHORTEST = 420, 360, 70
 TOP, MARGIN = 22, 34
-LETTER, LINE = 7.2, 13.0  # of a name, in pixels; small screens have larger letters
-ROWS = (0, -1, 1, -2, 2, -3, 3)  # in which a name may be, from its joint
+LETTER, LINE = 7.2, 13.0  # pixels: width of a letter, height of a line of names
+ROWS = (0, -1, 1, -2, 2, -3, 3)  # lines below its joint in which a name may stand
 OBLIQUE = np.array([0.55, -0.75, 0.37])  # direction of view of mechanisms that are not planar
 CARRIER = -1
 

@@ -17,7 +17,7 @@ from robomodel.reports.plots import Line, Plot
 
 COORDINATE = ("name", "residual", "before", "forces", "validation", "effective")
 PARAMETER = ("name", "before", "value", "deviation", "information_gain")
-BINS, BINNED = 16, 4  # of residuals over velocity and the like; least samples in each
+BINS, BINNED = 16, 4  # intervals over which residuals are averaged; least samples in each
 HISTOGRAM_REACH = 4.0  # half width of a histogram, in standard deviations
 DEVIATION = (
     "± is one standard deviation: the value lies within it with a probability of 68 %, and within "

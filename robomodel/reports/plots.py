@@ -244,7 +244,7 @@ def save(drawn: Figure, path: str | os.PathLike[str]) -> None:
         raise ValueError(
             f"a picture's name ends with .{', .'.join(FORMATS)}, not '{Path(path).suffix}'"
         )
-    dpi = min(DPI, 20_000 / max(drawn.get_size_inches()))  # of a picture's side
+    dpi = min(DPI, 20_000 / max(drawn.get_size_inches()))  # at most 20 000 pixels a side
     stable: dict[str, Any] = {"svg.hashsalt": "robomodel", "svg.fonttype": "none"}
     with matplotlib.rc_context(stable):
         dated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(suffix)

@@ -1,6 +1,7 @@
 """Settings of a robot's open tree for users of a simulator: armature, limits, gains, motor maps.
 
-They are those of the tree with links as they are: what is pasted beside these has its verdict.
+They are for the tree with links as they are, which keeps masses and inertias of the file; the
+verdict beside them is this tree's.
 
 Names are those of MuJoCo's MJCF, mjlab 1.6, Isaac Lab (actuator_cfg at commit 0229321), Genesis
 0.3.3, Pinocchio 4.1 and Drake's URDF. The armatures are constants of single joints, for links that
@@ -385,7 +386,7 @@ def for_simulator(
 
 
 def _pasted_followers(lumped: OpenTree) -> list[str]:
-    """Notes on joints that follow, which no armature says."""
+    """Equations of joints that follow others, which armatures do not describe."""
     ties = [each for each in lumped.couplings if each.terms[0][0] in lumped.basis.view.joint_names]
     return [
         f"{each.terms[0][0]} = "

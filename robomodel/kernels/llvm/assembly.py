@@ -271,7 +271,7 @@ class Function:
         return first, second
 
     def any_large(self, angles: Sequence[str]) -> str:
-        """True if any lane of these angles is beyond the polynomials' range."""
+        """Name of an i1: true if any lane of these angles is beyond the polynomials' range."""
         v, lanes, large_lanes = self.type, self.vectors.truths, "zeroinitializer"
         large = self.constant(self.vectors.precision.cody_waite_limit)
         for x in angles:

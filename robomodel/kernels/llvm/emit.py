@@ -512,7 +512,7 @@ def _read(plan: KernelPlan, k: int, where: str) -> Iterator[str]:
 
 
 def _sizes(plan: KernelPlan, vectors: LaneVectors) -> Iterator[str]:
-    """True if arguments and results are large, and how far ahead lines of results are fetched."""
+    """Lines that compute how large arguments and results are, and how far ahead to fetch these."""
     result = len(plan.sizes) - 1
     of_all, of_results = sum(plan.sizes), plan.sizes[-1]
     for name, count in (("many", of_all), ("many.results", of_results)):

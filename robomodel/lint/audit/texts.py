@@ -609,7 +609,7 @@ class _Reader:
         scope: _Scope,
         line: int,
     ) -> tuple[bool, Any]:
-        """True if a call is of a method that is known, and its result."""
+        """True and the result of a call of a known method; of another one False and ``Unknown``."""
         if isinstance(function.value, ast.Name) and function.value.id == "dict":
             names, item = [*arguments, None][:2]
             return True, dict.fromkeys(names, item)

@@ -131,7 +131,7 @@ _IN_RADIANS = (
     (re.compile(r"MuJoCo USD Converter v(\d+)\.(\d+)\.(\d+)"), (0, 4, 1)),
     (re.compile(r"URDF USD Converter v(\d+)\.(\d+)\.(\d+)"), (0, 3, 2)),
 )
-"""What signs a layer, and the first version that wrote ``newton:mimicCoef0`` in degrees."""
+"""Exporters' signatures, and their first version that wrote ``newton:mimicCoef0`` in degrees."""
 
 
 # --- this package's attributes --------------------------------------------------------------------

@@ -1,8 +1,8 @@
-"""Cylinders: what a driven slide between two pins is worth at the joint of the limb that it moves.
+"""Cylinders: the lever of a driven slide between two pins about the joint of a limb that it moves.
 
-Its lever is its rate for unit rate of that joint, the distance of its line from the joint's axis if
-that is fixed; force times lever is torque. Where the lever vanishes it is at its dead point: it can
-neither hold nor move the limb.
+The lever is the slide's rate for unit rate of that joint: the distance of its line from the axis of
+the joint, if that is fixed. Force times lever is torque. Where the lever vanishes the cylinder is
+at its dead point: it can neither hold nor move the limb.
 """
 
 from __future__ import annotations

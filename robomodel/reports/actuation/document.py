@@ -262,7 +262,7 @@ def _joints(study: Actuation) -> Table:
 
 
 def _beyond(joint: JointEnvelope, unit: str) -> str:
-    """The torque that it gets whatever others take, where that is another one."""
+    """The torque at a joint whatever others take, as a cell; empty if others change nothing."""
     one, other = (
         x[joint.line]
         for x in (np.minimum(joint.torque, joint.torque_back), joint.torque_any)
@@ -572,7 +572,7 @@ def _plots(designs: Designs) -> Iterator[Plot]:
 
 
 def _of_joint(group: Mapping[str, JointEnvelope]) -> Iterator[Plot]:
-    """Over its positions; a constant quantity has a curve only beside another design's."""
+    """Plots of a joint's ratios, torque, speed and inertia over its positions, if one varies."""
     places = _places(group)
     joints = {design: group[design] for design in places}
     if not joints:

@@ -49,7 +49,7 @@ class LossyJoint:
 def lossy_joints(model: Model, envelopes: Sequence[JointEnvelope]) -> Iterator[LossyJoint]:
     """The joints that have motors with lossy gears."""
     least, most = maps.bounds(model, None)
-    greatest = np.minimum(most, -least)  # sure both ways
+    greatest = np.minimum(most, -least)  # in both directions
     for each in envelopes:
         driving = [n for n, x in enumerate(model.actuators) if x.name in each.actuators]
         if not any(model.actuators[n].lossy for n in driving):

@@ -54,7 +54,7 @@ from robomodel.reports.actuation.transmission import Extreme, Transmission, tran
 from robomodel.reports.document import Document, HasDocument
 from robomodel.tolerances import MOVES, NOTHING, PARALLEL, SAME, WRITTEN
 
-SHARES = (0.1, 0.9)  # of a joint's range, at which its polygon is drawn
+SHARES = (0.1, 0.9)  # shares of a joint's range at which polygons are drawn
 
 
 @dataclass(frozen=True, slots=True)

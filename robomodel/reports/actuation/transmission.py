@@ -44,7 +44,7 @@ from robomodel.tolerances import PARALLEL, SAME
 
 TURNS = {"revolute": 1, "continuous": 1, "universal": 2, "spherical": 3}  # freedoms of loops
 SPATIAL = 5  # freedoms of rotation at both ends of a rod that has no moment at either
-RESTS = 1e-9  # of the size: a slower point rests
+RESTS = 1e-9  # of the size, at unit rate of the input: slower points count as at rest
 SEEN = 9  # points of a path at which resting bodies are determined
 EXACT = 1e-8  # steps of a path: accuracy of extremes
 FOLDED = 1e-4  # steps of a path: distance of the points from which a fold of an angle is located

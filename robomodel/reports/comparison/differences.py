@@ -260,7 +260,7 @@ class MassProperties:
 
     @classmethod
     def of(cls, inertial: Inertial, turn: Array | None = None) -> MassProperties:
-        """In the axes of the link, or turned."""
+        """Mass properties of an inertial in the axes of its link, turned by ``turn`` if given."""
         turn = np.eye(3) if turn is None else turn
         inner = turn @ np.array(inertial.origin.rotation)
         xx, xy, xz, yy, yz, zz = inertial.inertia
@@ -463,7 +463,7 @@ class Causes:
                     yield name, right, sides[1][name]
 
     def _whole(self, match: Match, body: int) -> tuple[MassProperties, MassProperties]:
-        """A body in both files, in the axes of the link of ``a``."""
+        """Mass properties of a body in both files, in the axes of the link of ``a``."""
         a = match.a
         one = a.model.bodies[body]
         xx, xy, xz, yy, yz, zz = (np.array(one.inertia)[np.triu_indices(3)]).tolist()

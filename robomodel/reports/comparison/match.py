@@ -145,7 +145,7 @@ class RobotAtZero:
 
 
 def kind_of(joint_type: str) -> str:
-    """A continuous joint is a revolute one without limits."""
+    """The type of a joint, continuous ones being revolute ones without limits."""
     return "revolute" if joint_type == "continuous" else joint_type
 
 

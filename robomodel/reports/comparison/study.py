@@ -590,7 +590,7 @@ class _Differences:
                 "no_load_speed",
             ):  # fmt: skip
                 if limit in LOWER and getattr(one, limit) is getattr(two, limit) is None:
-                    continue  # as the other way
+                    continue  # it is the same in both directions
                 x, y = (math.inf if (value := getattr(each, LOWER.get(limit, limit))) is None
                         else value for each in (one, two))  # fmt: skip
                 if limit not in self.unsupported and self.differ(x, y):
@@ -709,7 +709,7 @@ def _with_joint(d: Description, name: str, **changes: Any) -> Description:
 
 
 def _with_axis_at(d: Description, name: str, point: Array) -> Description:
-    """A joint turns about a parallel axis through a point in its child's axes."""
+    """The robot with a joint's axis moved to a point, given in its child's axes."""
     there, back = (Pose(vec((sign * point).tolist())) for sign in (1.0, -1.0))
     joint = next(each for each in d.joints if each.name == name)
     middle = f"{joint.child} of {name}"
@@ -719,7 +719,7 @@ def _with_axis_at(d: Description, name: str, point: Array) -> Description:
 
 
 def _with_inertials(d: Description, inertials: Mapping[str, Inertial]) -> Description:
-    """Bodies have these inertials, at the links that they are named after."""
+    """The robot with these inertials of bodies, at the links that they are named after."""
     places = spanning_tree(d).places
     bodies = {places[name].body for name in inertials}
     return replace(d, links=tuple(
@@ -730,7 +730,7 @@ def _with_inertials(d: Description, inertials: Mapping[str, Inertial]) -> Descri
 
 
 def _with_ratios(d: Description, ratios: Mapping[str, Mapping[str, float]]) -> Description:
-    """Joints follow others by these ratios, in place of all linear couplings."""
+    """The robot with these ratios of joints that follow others, for all its linear couplings."""
     polynomials = [each for each in d.couplings if isinstance(each, PolynomialCoupling)]
     couplings = tuple(
         JointCoupling(f"{joint} follows", ((joint, 1.0), *((n, -k) for n, k in row.items() if n)),
@@ -742,7 +742,7 @@ def _with_ratios(d: Description, ratios: Mapping[str, Mapping[str, float]]) -> D
 
 
 def _with_polynomial(d: Description, joint: str, of: str, power: int, value: float) -> Description:
-    """A joint that is a polynomial of another has this coefficient."""
+    """The robot with another coefficient of a joint that is a polynomial of another."""
 
     def changed(each: CouplingElement) -> CouplingElement:
         if not isinstance(each, PolynomialCoupling) or (each.joint, each.of) != (joint, of):

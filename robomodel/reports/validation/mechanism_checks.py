@@ -159,7 +159,7 @@ def _needless(context: CheckContext) -> Iterator[Finding]:
 
 
 def check_closing(context: CheckContext) -> Iterator[Finding]:
-    """True if loops close at the joint positions of the file, and over their ranges."""
+    """Loops that are open at the joint positions of the file, or do not close over their ranges."""
     for cluster, linkage in _linkages(context):
         source = context.cluster_source(cluster)
         least, most = BOUNDS.five_digits * context.size, BOUNDS.not_closed * context.size
@@ -361,7 +361,7 @@ def _names(joints: Sequence[str]) -> str:
 
 
 def check_coordinates(context: CheckContext) -> Iterator[Finding]:
-    """True if other independent coordinates are much better over the whole range."""
+    """Independent coordinates that are much worse than others over the whole range."""
     for cluster, linkage in _linkages(context):
         chosen, best = linkage.chosen, linkage.best
         if best is None or best.joints == chosen.joints:

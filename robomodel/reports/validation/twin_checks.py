@@ -228,7 +228,7 @@ class Symmetry:
         return self.twins[0].skeleton
 
     def rotors(self) -> Iterator[Reading]:
-        """Mass properties and numbers of rotors, and rotors that have none."""
+        """Mass properties of rotors, and joints with another number of them than counterparts."""
         if self.rotor_pairs:
             first = self.twins[0]
             for pair in self.rotor_pairs:
@@ -418,7 +418,7 @@ MOST_FREE = 5  # motors whose signs are tried
 def _nearest(
     skeleton: Skeleton, by: Array, here: Sequence[int], there: Sequence[int]
 ) -> Iterator[tuple[int, int]]:
-    """Rotors of one joint and of its counterpart, as near as their places and inertias are."""
+    """Pairs of rotors of a joint and of its counterpart, nearest in place and inertia."""
     left = list(there)
     for a in here:
         if not left:
@@ -585,7 +585,7 @@ def _senses(twins: Iterable[Twins], driven: Collection[str]) -> Iterator[Finding
             odd = [voter for voter in voters if voter[3] == sense]
             if len(odd) != 1 or len(voters) < BOUNDS.axes_voting + (not same):
                 continue
-            if (same and sense > 0.0) or odd[0][4]:  # an image and parallel: others are odd
+            if (same and sense > 0.0) or odd[0][4]:  # or a wheel: either sign may be meant
                 continue
             each, one, other, *_ = odd[0]
             joints = [each.skeleton.segments[n].joint for n in (one, other)]
