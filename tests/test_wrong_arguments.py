@@ -358,20 +358,16 @@ refused("impulse", BLOCK,
     *changed(lambda m, q, v, sticking: rm.impulse(m, q, v, BOTTOM, sticking=sticking),
         *(({"sticking": x}, f"sticking is True or False, not {x!r}") for x in (None, "x", 1)),
         error=TypeError),
-)  # fmt: skip
-refused("impulse", CHEETAH,
-    *changed(lambda m, q, v, **options: rm.impulse(m, q, v, FEET, **options),
+    *changed(lambda m, q, v, **options: rm.impulse(m, q, v, BOTTOM, **options),
         ({"restitution": 1.5}, "restitution is from 0"),
         ({"restitution": np.nan}, "restitution is from 0"),
         ({"restitution": [0.1, 0.2, 0.3]}, "shape () or (..., 4)"),
         ({"normals": (0, 1)}, "(3,) or (..., 4, 3), got (2,)"),
         ({"normals": np.ones((3, 3))}, "(3,) or (..., 4, 3), got (3, 3)"),
         ({"normals": (0, 0, 0)}, "need a direction")),
-    (lambda m, q, v: rm.impulse(m, q, v[:-1], FEET), ValueError, "v needs nv = 18"),
-    (lambda m, q, v: rm.impulse(m, q, v, ["FR_foot"]), KeyError,
-     "did you mean 'FR_foot_contact'"),
+    (lambda m, q, v: rm.impulse(m, q, v[:-1], BOTTOM), ValueError, "v needs nv = 6"),
+    (lambda m, q, v: rm.impulse(m, q, v, ["blok"]), KeyError, "did you mean 'block'"),
 )  # fmt: skip
-
 # ---- motors --------------------------------------------------------------------------------------
 
 
