@@ -69,10 +69,6 @@ class Windows:
         """∫ φ x (K, …) of samples x (T, …); nan of windows that need samples that are not there."""
         return self._sum(x, self.weights(late)[0], self.weights(late)[2])
 
-    def mean_of_rate(self, x: Array) -> Array:
-        """∫ φ ẋ (K, …) of samples x (T, …), by parts."""
-        return self._sum(x, self.weights()[1], 0)
-
     def complete(self, there: Mask, margin: float) -> Mask:
         """The windows (K,) with all samples (T,) there, within ``margin`` [s] of them, too."""
         most = math.ceil(margin / self.step)
