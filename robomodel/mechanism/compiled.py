@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -35,23 +35,30 @@ class CompiledGeometry(Geometry):
     kept: Indices | None = None
     places: tuple[Indices, Indices] | None = None
 
+    @cached_property
+    def _filled(self) -> tuple[int, Indices | slice, Indices, Indices]:
+        """The program's conditions, and of its entries of K those that are kept, with places."""
+        rows, columns = self.entries if self.places is None else self.places
+        count = self.program.size - self.nq - len(rows)
+        if self.kept is None:
+            return count, slice(None), rows, columns
+        number = np.full(count, -1)
+        number[self.kept] = np.arange(len(self.kept))
+        some = np.flatnonzero(number[rows] >= 0)
+        return count, some, number[rows[some]], columns[some]
+
     def step(self, q: Array, dq: Array) -> tuple[Array, Array, Array]:
         """q moved along dq, values φ and Jacobian K there."""
         y = self.program(q, dq, *self.numbers)
-        rows, columns = self.entries if self.places is None else self.places
-        count = y.shape[-1] - self.nq - len(rows)  # of the program's conditions
-        values, entries = y[..., self.nq : self.nq + count], y[..., self.nq + count :]
+        count, some, rows, columns = self._filled
+        values = y[..., self.nq : self.nq + count]
         if self.kept is not None:
-            number = np.full(count, -1)
-            number[self.kept] = np.arange(len(self.kept))
-            some = number[rows] >= 0
-            rows, columns = number[rows[some]], columns[some]
-            values, entries = values[..., self.kept], entries[..., some]
-        jacobian = np.zeros((*y.shape[:-1], values.shape[-1], self.nv))
-        jacobian[..., rows, columns] = entries
+            values = values[..., self.kept]
+        jacobian = np.zeros((*y.shape[:-1], self.rows, self.nv))
+        jacobian[..., rows, columns] = y[..., self.nq + count :][..., some]
         return y[..., : self.nq], values, jacobian
 
-    def only(self, rows: Sequence[int]) -> Geometry:
+    def only(self, rows: Sequence[int]) -> CompiledGeometry:
         """As :meth:`Geometry.only`; the program evaluates all conditions as before."""
         if len(rows) == self.rows:
             return self
@@ -94,16 +101,15 @@ def size_after(geometry: Geometry) -> int:
 # ---- one program for geometries that differ in numbers -------------------------------------------
 
 
-def compiled(geometry: Geometry) -> Geometry:
+def compiled(geometry: Geometry) -> CompiledGeometry:
     """The geometry with a program that it shares with all that differ in frames only.
 
     The program is compiled at its first use: that is worth hundreds of evaluations. In a large
     geometry zeros and ones of frames are the program's, which has a fraction of the steps then.
     """
-    if not geometry.rows or not geometry.nv:
-        return geometry
     numbers = np.array([x for frame in _frames(geometry) for x in frame], dtype=float)
     own = np.isin(np.abs(numbers), (0.0, 1.0)) & (geometry.rows * geometry.nv >= LARGE)
+    own[:1] = False  # programs have no arguments without numbers
     rest = np.where(own, numbers, ANY).reshape(-1, POSE).tolist()
     shape = _nameless(_with_frames(geometry, [tuple(frame) for frame in rest]))
     program = _program(shape, tuple(np.flatnonzero(~own).tolist()))

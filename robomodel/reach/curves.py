@@ -23,13 +23,13 @@ from robomodel.mobility import SpanningColumn, column_limits
 from robomodel.model.configurations.following import is_closed, move
 from robomodel.model.elements import Cluster, columns_of, velocity_units
 from robomodel.model.model import Model
+from robomodel.reach.groups import compiled_geometry
 from robomodel.reach.paths import (
     PATH_STEP,
     WEAK,
     Half,
     Part,
     Path,
-    compiled_geometry,
     walk,
 )
 from robomodel.reach.ranges import whole_part
@@ -56,7 +56,9 @@ class ClusterMotion:
         """The motion of a cluster with loops."""
         columns, unit = tuple(columns_of(model, cluster)), velocity_units(model, cluster)
         limits = column_limits(columns)
-        return ClusterMotion(cluster, compiled_geometry(model, cluster), columns, unit, *limits)
+        return ClusterMotion(
+            cluster, compiled_geometry(model, cluster.index), columns, unit, *limits
+        )
 
     @property
     def labels(self) -> tuple[str, ...]:

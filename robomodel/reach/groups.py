@@ -18,13 +18,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from robomodel.arrays import Array, Indices, Mask
-from robomodel.kernels.function import TracedFunction
 from robomodel.mechanism.closure import Geometry
+from robomodel.mechanism.compiled import CompiledGeometry, compiled
 from robomodel.mechanism.constraints import (
     LoopConstraint,
     Perpendicular,
     Polynomial,
-    evaluate_loops,
 )
 from robomodel.mechanism.continuation import CROSSING, Continuation, Limits, Points, joined
 from robomodel.mechanism.joints import Revolute
@@ -38,11 +37,10 @@ from robomodel.mechanism.walks import (
     path,
     wander,
 )
-from robomodel.model.derived import cached_on_model, traced
+from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import Cluster, columns_of, spanning_start, velocity_units
 from robomodel.model.model import Model
 from robomodel.model.spins import find_spins
-from robomodel.scalars import Scalar, Vector
 from robomodel.tolerances import CLOSED, MOVES, NOTHING, RANK, TINY, WITHIN
 
 if TYPE_CHECKING:
@@ -60,30 +58,10 @@ GROUP_SEED = 20250117
 # ---- conditions ----------------------------------------------------------------------------------
 
 
-@traced
-def _conditions(
-    model: Model, index: int, rows: tuple[int, ...], *, matrix: bool = True
-) -> TracedFunction:
-    """A cluster's spanning positions after a motion, and rows of its loops' φ there.
-
-    ``matrix``: then K's entries that may differ from zero, row by row.
-    """
-    geometry = model.clusters[index].geometry
-    numbers = [(n, r) for n, loop in enumerate(geometry.loops) for r in range(len(loop.rows))]
-    keep = frozenset(numbers[row] for row in rows)
-    columns = [geometry.row_columns[row] if matrix else () for row in rows]
-
-    def build(q: Vector, dq: Vector) -> list[Scalar]:
-        moved: list[Scalar] = []
-        for link in geometry.links:
-            moved += link.joint.moved(q[link.positions], [dq[c] for c in link.freedoms])
-        loops = evaluate_loops(geometry.links, geometry.loops, moved, keep=keep)
-        some = zip(loops.jacobian, columns, strict=True)
-        return [*moved, *loops.values, *(row[c] for row, mine in some for c in mine)]
-
-    size = geometry.nq + len(rows) + sum(map(len, columns))
-    arguments = {"q": geometry.nq, "dq": geometry.nv}
-    return TracedFunction("conditions", arguments, {"y": (size,)}, build)
+@cached_on_model
+def compiled_geometry(model: Model, index: int) -> CompiledGeometry:
+    """The geometry of a cluster, with a program that clusters share which differ in numbers."""
+    return compiled(model.clusters[index].geometry)
 
 
 def _kept(cluster: Cluster) -> Iterator[int]:
@@ -113,29 +91,24 @@ def _row_units(geometry: Geometry, slides: Sequence[bool]) -> Array:
 class GroupMechanism:
     """A group as a mechanism for continuation: q are its cluster's positions.
 
+    ``geometry``: the cluster's, with the group's conditions alone.
     ``basis`` (columns, n): its joints' motions, which meet couplings, in units of its cluster's
     velocities; an isometry in those units for joints in loops.
     """
 
-    geometry: Geometry
-    program: TracedFunction
+    geometry: CompiledGeometry
     columns: Indices
     basis: Array
     inverse: Array
     row_unit: Array
-    entries: tuple[Indices, Indices]
 
     def step(self, q: Array, d: Array) -> tuple[Array, Array, Array]:
         """As of :class:`robomodel.mechanism.continuation.Mechanism`."""
-        geometry, count, rows = self.geometry, len(d), len(self.row_unit)
-        motion = np.zeros((count, geometry.nv))
+        motion = np.zeros((len(d), self.geometry.nv))
         motion[:, self.columns] = d @ self.basis.T
-        y = self.program(q, motion)
-        nq = geometry.nq
-        k = np.zeros((count, rows, len(self.columns)))
-        r, c = self.entries
-        k[:, r, c] = y[:, nq + rows :] * self.row_unit[r]
-        return y[:, :nq].copy(), y[:, nq : nq + rows] * self.row_unit, k @ self.basis
+        there, values, k = self.geometry.step(q, motion)
+        k = k[:, :, self.columns] @ self.basis
+        return there.copy(), values * self.row_unit, k * self.row_unit[:, None]
 
     def away(self, q0: Array, q1: Array) -> Array:
         """As of :class:`robomodel.mechanism.continuation.Mechanism`."""
@@ -519,18 +492,13 @@ class _Splitting:
         geometry, cluster, start = self.geometry, self.cluster, self.start
         solved, others = self._conditions(mine)
         place = {c: n for n, c in enumerate(mine)}
-        entries = np.array(
-            [(r, place[c]) for r, row in enumerate(solved) for c in self.rows[row]], dtype=np.intp
-        ).reshape(-1, 2)
         row_unit = _row_units(geometry, self.slides)[list(solved)]
         mechanism = GroupMechanism(
-            geometry,
-            _conditions(self.model, cluster.index, solved),
+            compiled_geometry(self.model, cluster.index).only(solved),
             np.array(mine),
             basis,
             np.asarray(np.linalg.pinv(basis)),
             row_unit,
-            (entries[:, 0], entries[:, 1]),
         )
         coupled = {int(c) for c in np.flatnonzero(np.any(left != 0.0, axis=0))}
         coupled |= {geometry.links[body].v for each in geometry.polynomials
@@ -597,11 +565,10 @@ class _Splitting:
 
     def _hold_everywhere(self, rows: tuple[int, ...]) -> bool:
         """True if rows of loops hold where others do not."""
-        program = _conditions(self.model, self.cluster.index, rows, matrix=False)
-        nv = self.geometry.nv
-        anywhere = np.random.default_rng(GROUP_SEED).uniform(-1.0, 1.0, (4, nv)) * self.unit
-        values = program(np.tile(self.start, (4, 1)), anywhere)[:, self.geometry.nq :]
-        return bool(np.max(np.abs(values)) <= NOTHING)
+        geometry = self.geometry
+        away = np.random.default_rng(GROUP_SEED).uniform(-1.0, 1.0, (4, geometry.nv)) * self.unit
+        values = geometry.evaluate(geometry.integrate(np.tile(self.start, (4, 1)), away))[0]
+        return bool(np.max(np.abs(values[:, list(rows)])) <= NOTHING)
 
 
 def basis_of(solved: Array, free: Sequence[int], mine: Sequence[int], basis: Array) -> Array:
@@ -667,12 +634,11 @@ def _met(model: Model, cluster: Cluster, rows: tuple[int, ...]) -> Callable[[Arr
     """Which positions (n, nq) meet rows of loops to what the file leaves open."""
     if not rows:
         return None
-    geometry = cluster.geometry
-    program, still = _conditions(model, cluster.index, rows, matrix=False), np.zeros(geometry.nv)
+    geometry = compiled_geometry(model, cluster.index).only(rows)
     slack = _left_open(cluster, spanning_start(cluster, np.array(cluster.start)))
 
     def met(q: Array) -> Mask:
-        return np.asarray(np.max(np.abs(program(q, still)[:, geometry.nq :]), axis=1) <= slack)
+        return np.asarray(geometry.gap(q) <= slack)
 
     return met
 

@@ -18,16 +18,11 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from robomodel.arrays import Array
-from robomodel.kernels.function import TracedFunction
 from robomodel.mechanism import closure as newton
 from robomodel.mechanism.closure import LinearCoupling
-from robomodel.mechanism.compiled import CompiledGeometry, conditions_after, size_after
+from robomodel.mechanism.compiled import CompiledGeometry
 from robomodel.mechanism.continuation import CROSSING, Continuation, Ends, Limits, Points
 from robomodel.mechanism.continuation import joined as joined_points
-from robomodel.model.derived import traced
-from robomodel.model.elements import Cluster
-from robomodel.model.model import Model
-from robomodel.scalars import Scalar, Vector
 from robomodel.tolerances import CLOSED, MOVES, NOTHING, SINGULAR, WITHIN
 
 PATH_STEP = 0.08  # radians, or cluster sizes, along a path or curve
@@ -62,25 +57,6 @@ class RangeEnd:
             "": "nothing ends it",
         }
         return words[self.kind]
-
-
-@traced
-def _stepped(model: Model, index: int) -> TracedFunction:
-    """A cluster's spanning positions after a motion, its conditions there and their Jacobian."""
-    geometry = model.clusters[index].geometry
-
-    def build(q: Vector, dq: Vector) -> list[Scalar]:
-        return conditions_after(geometry, q, dq)
-
-    arguments = {"q": geometry.nq, "dq": geometry.nv}
-    return TracedFunction("conditions", arguments, {"y": (size_after(geometry),)}, build)
-
-
-def compiled_geometry(model: Model, cluster: Cluster) -> CompiledGeometry:
-    """The geometry of a cluster, with a program of its own."""
-    geometry = cluster.geometry
-    program = _stepped(model, cluster.index)
-    return CompiledGeometry(geometry.links, geometry.loops, geometry.linear, program)
 
 
 @dataclass(frozen=True, eq=False)

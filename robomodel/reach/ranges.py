@@ -34,12 +34,11 @@ from robomodel.model.elements import (
 )
 from robomodel.model.model import Model
 from robomodel.model.spins import find_spins
-from robomodel.reach.groups import crossing, split, units
+from robomodel.reach.groups import compiled_geometry, crossing, split, units
 from robomodel.reach.paths import (
     Part,
     Path,
     RangeEnd,
-    compiled_geometry,
     follow,
 )
 from robomodel.reach.uphill import extremes
@@ -406,7 +405,7 @@ def _part(
     chart = reduced.chart.copy()
     chart[:, [c for c in range(len(columns)) if c not in part_columns]] = 0.0
     return Part(
-        compiled_geometry(model, cluster),
+        compiled_geometry(model, cluster.index),
         tuple(row for each in mine for row in each.rows if row in closing),
         tuple((each.what.name, each.rows) for each in mine),
         tuple(each.what for each in mine if isinstance(each.what, LinearCoupling)),

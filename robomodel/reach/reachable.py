@@ -246,10 +246,15 @@ class Reachable:
         """Which closed configurations (n, nq) have linkages to which paths lead, limits aside."""
         return np.array([not self.elsewhere(x) for x in q], dtype=bool)
 
-    def elsewhere(self, q: Array) -> list[str]:
-        """The names of linkages that no path leads to where a closed q (nq,) has them."""
+    def elsewhere(self, q: Array, only: Sequence[Cluster] | None = None) -> list[str]:
+        """The names of linkages that no path leads to where a closed q (nq,) has them.
+
+        ``only``: no other linkages are looked at.
+        """
         names = []
         for linkage in self.linkages:
+            if only is not None and linkage.cluster not in only:
+                continue
             at = linkage.positions(q[None, linkage.cluster.q])
             if not all(group.contains(at)[0] for group in linkage.groups):
                 names.append(linkage.cluster.name)

@@ -299,7 +299,7 @@ def _modes(model: Model, motion: ClusterMotion, ways: Sequence[Array]) -> Iterat
     for way in ways:
         q = model.neutral()
         q[cluster.q] = way
-        if cluster.name in reachable(model).elsewhere(q):
+        if reachable(model).elsewhere(q, only=[cluster]):
             at = motion.positions(way)
             pairs = [(column, float(x)) for column, x in zip(motion.columns, at, strict=True)
                      if column.label not in cluster.independent and not column.part]  # fmt: skip
