@@ -464,6 +464,40 @@ def test_the_guess_keeps_the_branch(count: int) -> None:
             assert (math.sin(x["j_crank"] + x["j_coupler"] - x["j_rocker"]) > 0) == up
 
 
+def test_positions_of_another_assembly_mode_are_warned_of() -> None:
+    """The mirror image in the ground link; limits of joints are not in the way on its own mode."""
+    model = rm.load(four_bar(marks=(True, False, False)))
+    x = model.joint_positions(model.neutral())
+    other = np.array([-x["j_crank"], -x["j_coupler"], -x["j_rocker"]])
+    mine = float(x["j_rocker"])
+    with pytest.warns(RuntimeWarning, match="in another assembly mode alone"):
+        away = model.configuration({"j_rocker": -mine})
+    assert away[2] == pytest.approx(-mine)
+    assert not model.is_reachable(away)
+    with pytest.raises(rm.errors.ClosureError, match="another assembly mode has what is wanted"):
+        moving.solve(model, {"j_rocker": -mine}, model.neutral(), None, other_modes=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = model.configuration({"j_rocker": -mine}, guess=other)
+    np.testing.assert_allclose(found, other, atol=1e-12)
+    text = f'<robot name="x"><joint name="j_rocker"><limit lower="{mine - 0.05}"/></joint></robot>'
+    limited = rm.load(four_bar(marks=(True, False, False)), extend=text)
+    beyond = limited.configuration({"j_rocker": mine - 0.1})
+    np.testing.assert_allclose(beyond, model.configuration({"j_rocker": mine - 0.1}), atol=1e-12)
+    elbow = math.sin(beyond[0] + beyond[1] - beyond[2])
+    assert elbow * math.sin(x["j_crank"] + x["j_coupler"] - x["j_rocker"]) > 0.0
+
+
+def test_notes_name_change_points_where_other_modes_begin() -> None:
+    """A parallelogram's, where it is flat; not those of a linkage without, nor beyond limits."""
+    (note,) = rm.robots.load("four_bar").notes
+    assert "passes change points, as with 'joint1' = 0, 'joint2' = 0, 'joint3' = 0" in note
+    assert rm.robots.load("crank_rocker").notes == ()
+    limits = '<robot name="x"><joint name="joint1"><limit lower="0.3" upper="2.8"/></joint></robot>'
+    limited = rm.load(rm.robots.path("four_bar"), extend=limits)
+    assert not any("change points" in note for note in limited.notes)
+
+
 def test_what_is_not_given_stays() -> None:
     model = rm.robots.load("six_bar")
     guess = model.random_configuration(4)

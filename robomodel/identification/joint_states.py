@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robomodel.arrays import Array
-from robomodel.errors import ClosureError, check_names, few, no_model, warn
+from robomodel.errors import check_names, few, no_model, warn
 from robomodel.model import Model
+from robomodel.model.configurations.moving import solve
 from robomodel.model.elements import Joint
 from robomodel.tolerances import SINGULAR
 
@@ -200,9 +201,8 @@ def _moved(model: Model, q: Array, wanted: Mapping[str, float]) -> Array:
             part = {name: begin[name] + n / count * (x - begin[name]) for name, x in wanted.items()}
             at = model.configuration(part, guess=at)
     except ValueError:
-        at = model.configuration(wanted, guess=q)  # the straight way need not be the only one
-        if not model.is_reachable(at):
-            raise ClosureError("only another assembly mode has these positions", 0.0) from None
+        # the straight way need not be the only one
+        at = solve(model, wanted, q, None, other_modes=False)
     return at
 
 

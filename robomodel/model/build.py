@@ -132,7 +132,7 @@ def _with_spins(
 
 
 def _noted(model: Model, *notes: str) -> Model:
-    return replace(model, notes=(*notes, *model.notes)) if notes else model
+    return replace(model, _remarks=(*notes, *model._remarks)) if notes else model
 
 
 def _built(description: Description, strict: bool, mend: bool) -> Model:
@@ -148,7 +148,7 @@ def _built(description: Description, strict: bool, mend: bool) -> Model:
         builder = _Builder.of(description, strict, decisions)
     model = builder.model()
     if notes := builder.notes:
-        model = replace(model, notes=(*notes, *model.notes))
+        model = replace(model, _remarks=(*notes, *model._remarks))
     return model
 
 
@@ -281,7 +281,7 @@ class _Builder:
             clusters=tuple(clusters),
             frames=numbers.frames,
             nodes=nodes,
-            notes=tuple(notes),
+            _remarks=tuple(notes),
             description=self.description,
             springs=find_springs(self.description, numbers.internal),
             actuators=find_actuators(

@@ -67,7 +67,6 @@ class Model:
         clusters: Bodies whose joints constraints relate; an unconstrained one is a cluster alone.
         frames: The file's links, each fixed to a body; :meth:`frame` finds one.
         nodes: The bodies as the recursions see them.
-        notes: Remarks on choices made while it was built.
         description: What the file says.
         springs: Springs, with dampers and dry friction, on lengths and angles of the mechanism.
         actuators: Motors with what they push.
@@ -82,7 +81,7 @@ class Model:
     clusters: tuple[Cluster, ...]
     frames: tuple[Frame, ...]
     nodes: tuple[Node, ...]
-    notes: tuple[str, ...]
+    _remarks: tuple[str, ...]
     description: Description
     springs: tuple[Spring, ...] = ()
     actuators: tuple[Actuator, ...] = ()
@@ -529,6 +528,15 @@ class Model:
         return self._warned(drawn)
 
     @cached_property
+    def notes(self) -> tuple[str, ...]:
+        """Remarks: choices made while it was built, and where other assembly modes begin.
+
+        The latter at change points that linkages of one freedom pass, which are looked for when
+        notes are first read.
+        """
+        return (*self._remarks, *METHODS["mode_notes"](self))
+
+    @cached_property
     def _contradicted(self) -> tuple[Cluster, ...]:
         clusters: tuple[Cluster, ...] = METHODS["contradicted"](self)
         return clusters
@@ -581,7 +589,9 @@ class Model:
                 TypeError with the dict to write.
 
         Returns:
-            q: The configuration (nq,).
+            q: The configuration (nq,): on the assembly mode of the guess where a path leads there.
+                Where loops were found to close in another mode alone, it is of that, with a
+                RuntimeWarning. With all joints given it is what is given.
 
         Raises:
             ClosureError: The loops do not close there (a ValueError with ``.residual``); the

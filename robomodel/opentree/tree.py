@@ -234,7 +234,7 @@ class OpenTree(Model):
     def made(cls, model: Model, **more: Any) -> OpenTree:
         """The open tree that is a model, with its notes."""
         tree = cls(**{each.name: getattr(model, each.name) for each in fields(Model)}, **more)
-        return replace(tree, notes=tree._notes)
+        return replace(tree, _remarks=tree._notes)
 
     @cached_property
     def armature(self) -> Mapping[str, float]:

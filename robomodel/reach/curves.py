@@ -21,6 +21,7 @@ from robomodel.mechanism import closure as newton
 from robomodel.mechanism.closure import Geometry, Held
 from robomodel.mobility import SpanningColumn, column_limits
 from robomodel.model.configurations.following import is_closed, move
+from robomodel.model.configurations.moving import solve
 from robomodel.model.elements import Cluster, columns_of, velocity_units
 from robomodel.model.model import Model
 from robomodel.reach.groups import compiled_geometry
@@ -448,7 +449,7 @@ def grid(model: Model, names: Sequence[str], axes: Sequence[Array]) -> Array:
         guess = result[near[0]] if near else neutral
         at_n = {name: float(axis[i]) for name, axis, i in zip(names, axes, n, strict=True)}
         with suppress(ClosureError):
-            result[n] = model.configuration(at_n, guess=guess)
+            result[n] = solve(model, at_n, guess, None, other_modes=False)
     inside = np.all(np.isfinite(result), axis=-1)
     positions = model.joint_positions(result[inside])
     good = np.ones(int(inside.sum()), dtype=bool)

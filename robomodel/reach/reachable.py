@@ -33,6 +33,7 @@ from robomodel.model.configurations.following import integrate_open
 from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import Cluster, columns_of, joint_slices, spanning_start
 from robomodel.model.model import Model
+from robomodel.model.registry import method
 from robomodel.reach.groups import Group, Split, split, units
 from robomodel.tolerances import CLOSED, MOVES, NOTHING, WITHIN
 
@@ -61,6 +62,11 @@ class Linkage:
     def positions(self, q: Array) -> Array:
         """All positions (n, spanning) from its part of q (n, nq)."""
         return np.array([spanning_start(self.cluster, x) for x in q])
+
+    def leads_to(self, q: Array) -> bool:
+        """True if a path leads to where a closed part of q is."""
+        at = self.positions(q[None])
+        return all(group.contains(at)[0] for group in self.groups)
 
     def rows(self, joints: Sequence[str]) -> list[Array]:
         """Rows (k, n) of the velocities of joints of one freedom by the motions of each group.
@@ -251,14 +257,12 @@ class Reachable:
 
         ``only``: no other linkages are looked at.
         """
-        names = []
-        for linkage in self.linkages:
-            if only is not None and linkage.cluster not in only:
-                continue
-            at = linkage.positions(q[None, linkage.cluster.q])
-            if not all(group.contains(at)[0] for group in linkage.groups):
-                names.append(linkage.cluster.name)
-        return names
+        return [
+            linkage.cluster.name
+            for linkage in self.linkages
+            if (only is None or linkage.cluster in only)
+            and not linkage.leads_to(q[linkage.cluster.q])
+        ]
 
     # ---- parts of it
 
@@ -414,6 +418,39 @@ def from_configuration(model: Model, q: Array) -> Reachable:
 def reachable(model: Model) -> Reachable:
     """The set that a robot reaches from its neutral configuration."""
     return from_configuration(model, model.neutral())
+
+
+@method
+def leads_to(model: Model, cluster: Cluster, start: Array, q: Array) -> bool:
+    """True if a path was found between a linkage's closed parts of q, start and end.
+
+    Within limits, but for those that the end passes.
+    """
+    neutral = next(each for each in reachable(model).linkages if each.cluster is cluster)
+    if neutral.leads_to(q) and neutral.leads_to(start):
+        return True
+    return _linkage(model, cluster, q).leads_to(start)
+
+
+@method
+def mode_notes(model: Model) -> tuple[str, ...]:
+    """Where linkages of one freedom pass change points, at which other assembly modes begin."""
+    notes = []
+    for linkage in reachable(model).linkages:
+        for group in linkage.groups:
+            if group.freedoms != 1 or not len(group.path.points.q) or not group.along.crossed:
+                continue
+            links = linkage.cluster.geometry.links
+            at = min(group.along.crossed, key=lambda q: float(np.max(np.abs(q - group.start))))
+            single = [f"'{name}' = {round(float(at[link.q]), 6) + 0.0:.4g}"
+                      for name, link in zip(linkage.cluster.joints, links, strict=True)
+                      if link.v in group.columns and link.joint.nv == 1]  # fmt: skip
+            notes.append(
+                f"cluster '{linkage.cluster.name}' passes change points, as with "
+                f"{', '.join(single[:4])}: other assembly modes begin there, which draws and "
+                "reports leave out"
+            )
+    return tuple(notes)
 
 
 def _linkage(model: Model, cluster: Cluster, q: Array) -> Linkage:

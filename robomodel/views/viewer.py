@@ -24,6 +24,7 @@ from robomodel.dynamics.kinematics.frames import link_poses
 from robomodel.errors import ClosureError, DescriptionError, MissingPackageError, few
 from robomodel.files import Allowance
 from robomodel.model import Model
+from robomodel.model.configurations.moving import solve
 from robomodel.reach.ranges import joint_range
 from robomodel.reports.document import count
 from robomodel.reports.palette import GREY, rgb
@@ -301,7 +302,7 @@ class Viewer:
                     step[freedom.index] = value
             try:
                 at = self._guess(step)
-                self.show(self.model.configuration(positions, guess=at))
+                self.show(solve(self.model, positions, at, None, other_modes=False))
             except ClosureError as error:
                 self._show_status(f"**stays where it is:** {error}")
 

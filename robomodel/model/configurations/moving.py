@@ -16,9 +16,9 @@ from numpy.polynomial import Polynomial
 from numpy.typing import NDArray
 
 from robomodel.arrays import Array, Mask
-from robomodel.errors import ClosureError, UnknownNameError, did_you_mean, few
+from robomodel.errors import ClosureError, UnknownNameError, did_you_mean, few, warn
 from robomodel.mechanism import closure as newton
-from robomodel.mechanism.closure import Held, Joints, ToNearest
+from robomodel.mechanism.closure import Geometry, Held, Joints, ToNearest
 from robomodel.model.arguments import check_one_configuration, common_batch
 from robomodel.model.configurations import functions
 from robomodel.model.configurations.following import (
@@ -46,7 +46,7 @@ from robomodel.model.elements import (
     quaternions,
     velocity_units,
 )
-from robomodel.model.registry import method, method_named
+from robomodel.model.registry import METHODS, method, method_named
 from robomodel.tolerances import CLOSED, CONVERGED, NEARLY_CLOSED, NOTHING, SAME, SINGULAR, WITHIN
 
 if TYPE_CHECKING:
@@ -57,6 +57,8 @@ AT_ONCE, MOSTLY_CONVERGED = (
     3,
     1e-12,
 )  # Newton steps that mostly suffice, and [rad, m] of the last if so
+MOST_MODES = 4  # ways to close that paths are looked for to
+OTHER_MODE = "a guess in that mode gives it without this warning"
 POLYNOMIAL_NEWTON = 50  # of joints that polynomials give: quadratic near a solution
 
 
@@ -168,8 +170,14 @@ def solve(
     positions: Mapping[str, float | Sequence[float]],
     guess: Array,
     base_pose: Sequence[float] | None,
+    *,
+    other_modes: bool = True,
 ) -> Array:
-    """The configuration with these joint positions, near the guess."""
+    """The configuration with these joint positions, near the guess.
+
+    ``other_modes``: linkages close in another assembly mode, with a warning, where they were found
+    to in no other way; else that is an error.
+    """
     check_one_configuration(guess, "guess")
     if base_pose is None and (known := _known(model, positions, guess)) is not None:
         return known
@@ -184,7 +192,7 @@ def solve(
     for cluster in linkages:
         if led is None:
             here = {body: named[body] for body in cluster.bodies if body in named}
-            q[cluster.q] = _solve_loops(model, cluster, here, q[cluster.q])
+            q[cluster.q] = _solve_loops(model, cluster, here, q[cluster.q], other_modes)
         else:
             q[cluster.q] = led[cluster.q]
     failures = Failures(np.zeros((), dtype=bool))
@@ -387,12 +395,15 @@ def _explicit_positions(cluster: Cluster, q: Array) -> tuple[Array, Array]:
     return values, slopes
 
 
-def _solve_loops(model: Model, cluster: Cluster, named: Mapping[int, Array], start: Array) -> Array:
+def _solve_loops(
+    model: Model, cluster: Cluster, named: Mapping[int, Array], start: Array, other_modes: bool
+) -> Array:
     """Close the loops with the named joints where they shall be, by the damped method.
 
     From a closed guess the named joints are moved there step by step, on its branch;
     where a loop opens before, and from a guess that is not closed, Newton starts at the target, and
-    at last from configurations around it.
+    at last from configurations around it. Of what is found so, that counts first to which a path
+    leads from a closed guess; another assembly mode is warned of.
     """
     geometry, rows = cluster.geometry, cluster.closing_rows
     target = start.copy()
@@ -405,6 +416,7 @@ def _solve_loops(model: Model, cluster: Cluster, named: Mapping[int, Array], sta
     others = [c for c in cluster.columns if c not in held]
     stay = held + others if len(held) + len(others) <= cluster.nv else held
     best, opens = np.inf, False
+    elsewhere: Array | None = None
     displacement = geometry.difference(start, target)
     displacement[others] = 0.0
     strides = max(1, math.ceil(np.max(np.abs(displacement[held]), initial=0.0) / CLOSED_EVERY))
@@ -432,14 +444,33 @@ def _solve_loops(model: Model, cluster: Cluster, named: Mapping[int, Array], sta
         fine = is_closed(cluster, tries, gaps)
         if np.any(fine):
             away = np.linalg.norm(geometry.difference(targets, tries), axis=1)
-            return np.asarray(tries[int(np.argmin(np.where(fine, away, np.inf)))])
+            order = np.argsort(np.where(fine, away, np.inf))[: np.count_nonzero(fine)]
+            elsewhere = tries[order[0]] if elsewhere is None else elsewhere
+            for q in _distinct(geometry, tries[order]) if opens else tries[order[:1]]:
+                if not opens or METHODS["leads_to"](model, cluster, start, q):
+                    return np.asarray(q)
         best = min(best, float(np.min(gaps)))
     values = ", ".join(
         f"{model.joints[body].name} = {value.item() if value.size == 1 else value.tolist()}"
         for body, value in named.items()
     )
+    if elsewhere is not None and other_modes:
+        text = f"with {values} linkage '{cluster.name}' was found to close in another assembly mode"
+        warn(RuntimeWarning(f"{text} alone, to which no path leads from the guess; {OTHER_MODE}"))
+        return elsewhere
     why = _out_of_reach(model, cluster, named, goal, strides) if opens else ""
+    if elsewhere is not None:
+        why += f"{'; ' if why else ''}another assembly mode has what is wanted"
     raise not_closed(cluster, best, f"with {values}" if values else "from the guess", why)
+
+
+def _distinct(geometry: Geometry, q: Array) -> Array:
+    """Configurations (n, nq) without those that repeat one before, :data:`MOST_MODES` at most."""
+    some: list[Array] = []
+    for each in q:
+        if all(np.max(np.abs(geometry.difference(x, each))) > NEARLY_CLOSED for x in some):
+            some.append(each)
+    return np.array(some[:MOST_MODES])
 
 
 def _out_of_reach(
