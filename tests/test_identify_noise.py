@@ -119,9 +119,18 @@ def test_frictions_form_is_said_and_chosen() -> None:
     for kind, value in truth.items():
         assert abs(found[kind].value - value) < 4.0 * found[kind].deviation < 0.5 * abs(value)
     assert {x.kind for x in fit.sensors if x.name == "knee"} == {"bias", "damping difference"}
-    assert "static friction (Stribeck) of 'hip'" in "".join(fit.notes)
-    assert "another one each way of 'hip (" in "".join(fit.notes)
-    assert "% stronger at positive velocity)', 'knee (" in "".join(fit.notes)
+    (chosen,) = (x for x in fit.forms if x.chosen)
+    assert chosen.form == "static (Stribeck), another one each way"
+    assert chosen.joints == ("hip",)
+    assert chosen.share < 0.7 * fit.forms[0].share
+    (note,) = [x for x in fit.notes if "form was chosen" in x]
+    assert "static of 'hip'; stronger one way: 'hip (" in note
+    w = np.mean(np.abs(columns["v.hip"]))  # 2 + 0.8 w, and 0.4 (1 + 0.3 w) more or less
+    ratio = (2.4 + 0.92 * w) / (1.6 + 0.68 * w)
+    said = float(note.split("'hip (")[1].split(" %")[0])
+    assert said == pytest.approx(100.0 * (ratio - 1.0), abs=4.0)
+    assert "knee" not in note  # its difference is none
+    assert "Forms of friction" in page(fit, model, "log.csv")
     assert fit.residual[0] < 0.5 * plain.residual[0]
     assert not any("delay" in note for note in fit.notes)
     first = fit.changes(rm.parameters(model).values)[0]
@@ -132,10 +141,32 @@ def test_frictions_form_is_said_and_chosen() -> None:
         assert f"hip: mean residual over {what}, two deviations" in html
     _, even, _ = table(0, 0.0)
     assert "asymmetric" not in "".join(rm.identify(model, even, stribeck="hip").notes)
+    (chosen,) = (x for x in rm.identify(model, even, friction="auto").forms if x.chosen)
+    assert (chosen.form, chosen.joints) == ("static (Stribeck)", ("hip",))
     with pytest.raises(ValueError, match="friction is None or 'auto'"):
         rm.identify(model, columns, friction="all")
     with pytest.raises(rm.errors.UnknownNameError, match="asymmetric: no joint"):
         rm.identify(model, columns, asymmetric="hop")
+
+
+def test_friction_that_is_stronger_upwards_is_called_so() -> None:
+    """Where a joint's positive velocities lift its load in all of the log, or lower it."""
+    model, columns, _ = table(0, 0.0)
+    for turn, way in ((np.pi / 2.0, "upwards"), (-np.pi / 2.0, "downwards")):
+        q = np.stack([columns["q.hip"] + turn, columns["q.knee"]], axis=-1)
+        v, a = (
+            np.stack([f(columns[f"v.{n}"]) for n in ("hip", "knee")], axis=-1)
+            for f in (np.asarray, lambda x: np.gradient(x, 0.01))
+        )
+        q[:, 0] = turn + 0.4 * np.sin(columns["q.hip"])
+        v[:, 0] *= 0.4 * np.cos(columns["q.hip"])
+        a[:, 0] = np.gradient(v[:, 0], 0.01)
+        tau = rm.rnea(model, q, v, a) + 0.8 * v + 2.0 * np.sign(v)
+        tau[:, 0] += 0.5 * np.abs(np.sign(v[:, 0]))
+        tau += 0.02 * np.random.default_rng(0).normal(size=tau.shape)
+        fit = rm.identify(model, q, v, a, tau, friction="auto")
+        (note,) = [x for x in fit.notes if "form was chosen" in x]
+        assert f"% stronger {way}, at positive velocity" in note
 
 
 def test_what_was_found_stays_in_the_file(tmp_path: Path) -> None:

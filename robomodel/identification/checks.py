@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from robomodel.arrays import Array
+from robomodel.arrays import Array, Indices
 from robomodel.errors import argument, few
 from robomodel.identification.logs import Log
 from robomodel.model.elements import Joint
@@ -30,6 +30,7 @@ BETTER = 0.5  # a correction must reduce the residual variance below this fracti
 SLOW = (0.02, 0.05, 0.1, 0.2)  # widths of Stribeck's peak, relative to the largest speed
 LEAST_SAMPLES = 16  # least number of samples, also at low speeds
 CHANCE = 6.0  # number of deviations that a significant coefficient must exceed
+BLOCKS_SURE = 1.0  # standard errors by which a form of friction must be worse than the best one
 QUARTER = 0.25  # smallest delay that is noted, in samples
 LONG_LOG = 100  # least number of samples to detect a delay
 
@@ -261,22 +262,24 @@ class FrictionForm:
 
     Attributes:
         name: The joint.
-        speed: Largest speed [rad/s or m/s].
-        coulomb: Coulomb's friction of the fit [N m or N].
+        speed: Mean speed [rad/s or m/s].
+        resisting: Mean of Coulomb's and viscous friction in the fit [N m or N].
         bias: A force that is constant, positive where friction is stronger at positive velocity;
             nan if there is none.
         viscous: Half the difference of damping at positive and negative velocity; nan if none.
         peak: Static above Coulomb's friction; nan if none.
         width: Velocity of the peak [rad/s or m/s].
+        up: 1 if positive velocities lift the joint's load in the log, -1 if they lower it, else 0.
     """
 
     name: str
     speed: float
-    coulomb: float
+    resisting: float
     bias: float
     viscous: float
     peak: float
     width: float
+    up: int = 0
 
     @property
     def one_way(self) -> bool:
@@ -297,39 +300,132 @@ def friction_shapes(fastest: float) -> list[Callable[[Array], Array]]:
 
 
 def friction_forms(
-    names: Sequence[str], trials: Trials, speeds: Sequence[float], coulomb: Sequence[float]
-) -> list[FrictionForm]:
+    names: Sequence[str], trials: Trials, fastest: Sequence[float], speeds: Sequence[float],
+    resisting: Sequence[float],
+) -> list[FrictionForm]:  # fmt: skip
     """The forms of friction that are certain beside all parameters.
 
     Args:
         names: The joints, all of which move.
         trials: Trials with the columns of :func:`friction_shapes` of each joint.
-        speeds: Largest speed of each.
-        coulomb: Coulomb's friction of each in the fit.
+        fastest: Largest speed of each.
+        speeds: Mean speed of each.
+        resisting: Mean of Coulomb's and viscous friction of each in the fit.
     """
     if not names:
         return []
-
-    def columns(widths: Sequence[int]) -> list[int]:
-        return [SHAPES * i + n for i, width in enumerate(widths) for n in (0, 1, 2 + width)]
-
-    alike = [[width] * len(names) for width in range(len(SLOW))]
-    best = max(alike, key=lambda widths: trials.gain(columns(widths)))
-    for i in range(len(names)):
-        others = [[*best[:i], width, *best[i + 1 :]] for width in range(len(SLOW))]
-        best = max(others, key=lambda widths: trials.gain(columns(widths)))
-    trial = trials(columns(best))
+    best = widths_of_peaks(len(names), trials)
+    trial = trials([SHAPES * i + n for i, width in enumerate(best) for n in (0, 1, 2 + width)])
     certain = np.abs(trial.found) > CHANCE * trial.deviations
     found = np.where(certain, trial.found, np.nan).reshape(-1, 3).tolist()
     result = []
     for n, name in enumerate(names):
         bias, viscous, height = found[n]
         height = height if height > 0.0 else math.nan
-        width = SLOW[best[n]] * speeds[n]
-        form = FrictionForm(name, speeds[n], coulomb[n], bias, viscous, height, width)
+        width = SLOW[best[n]] * fastest[n]
+        form = FrictionForm(name, speeds[n], resisting[n], bias, viscous, height, width)
         if form.one_way or not math.isnan(height):
             result.append(form)
     return result
+
+
+def widths_of_peaks(count: int, trials: Trials) -> list[int]:
+    """The best of :data:`SLOW` for the peak of each joint, whose shapes the trials have."""
+
+    def gain(widths: Sequence[int]) -> float:
+        return trials.gain(
+            [SHAPES * i + n for i, width in enumerate(widths) for n in (0, 1, 2 + width)]
+        )
+
+    best = max(([width] * count for width in range(len(SLOW))), key=gain)
+    for i in range(count):
+        best = max(([*best[:i], width, *best[i + 1 :]] for width in range(len(SLOW))), key=gain)
+    return best
+
+
+@dataclass(frozen=True, slots=True)
+class TriedForm:
+    """A form of friction, compared with others by the prediction of blocks of time not seen.
+
+    Attributes:
+        form: In words.
+        share: The share of the forces that it leaves in blocks that the others predict.
+        joints: The joints that have static friction by it.
+        offset: True if friction has a bias.
+        one_way: True if damping differs by direction, too.
+        chosen: True for the one that was chosen, see :func:`tried_forms`.
+    """
+
+    form: str
+    share: float
+    joints: tuple[str, ...]
+    offset: bool
+    one_way: bool
+    chosen: bool = False
+
+
+def tried_forms(
+    names: Sequence[str], trials: Trials, blocks: Sequence[Indices], forces: Array,
+    certain: Sequence[FrictionForm],
+) -> list[TriedForm]:  # fmt: skip
+    """Forms of friction from the simplest one on, one of which is chosen.
+
+    Those may be chosen whose parts are certain of some joint. One is as good as the best of them if
+    it leaves no more, by a standard error of the difference between blocks (L. Breiman and others,
+    *Classification and regression trees*, 1984). Joints without which static friction is as good
+    have none.
+
+    Args:
+        names: The joints, all of which move.
+        trials: Trials with the columns of :func:`friction_shapes` of each joint.
+        blocks: Indices of the samples in each.
+        forces: Measured forces (n, nv); zero if not measured.
+        certain: What is certain of some joints, by :func:`friction_forms`.
+    """
+    widths, weight = widths_of_peaks(len(names), trials), trials.weight
+    size = float(np.sum(weight * np.sum(forces**2, axis=0)))
+
+    def left(tried: TriedForm) -> Array:
+        places = [0] * tried.offset + [1] * tried.one_way
+        columns = [SHAPES * i + n for i in range(len(names)) for n in places]
+        columns += [
+            SHAPES * i + 2 + widths[i] for i, name in enumerate(names) if name in tried.joints
+        ]
+        return np.asarray(trials.held_out(columns, blocks) @ weight)
+
+    def as_good(error: Array, as_: Array) -> bool:
+        worse = error - as_
+        spread = float(np.std(worse, ddof=1)) / math.sqrt(len(worse))
+        return float(np.mean(worse)) <= BLOCKS_SURE * spread
+
+    every = tuple(names)
+    forms = [
+        TriedForm("the same both ways", 0.0, (), False, False),
+        TriedForm("with an offset", 0.0, (), True, False),
+        TriedForm("static (Stribeck)", 0.0, every, False, False),
+        TriedForm("another one each way", 0.0, (), True, True),
+        TriedForm("static (Stribeck), with an offset", 0.0, every, True, False),
+        TriedForm("static (Stribeck), another one each way", 0.0, every, True, True),
+    ]
+    errors = [left(form) for form in forms]
+    peaks = any(not math.isnan(each.peak) for each in certain)
+    viscous = any(not math.isnan(each.viscous) for each in certain)
+    offset = any(each.one_way for each in certain)
+    open_to = [
+        n for n, form in enumerate(forms)
+        if form.joints <= every * peaks and form.offset <= offset and form.one_way <= viscous
+    ]  # fmt: skip
+    best = min(open_to, key=lambda n: float(np.sum(errors[n])))
+    n = next(n for n in open_to if as_good(errors[n], errors[best]))
+    for name in forms[n].joints:
+        others = tuple(each for each in forms[n].joints if each != name)
+        simpler = replace(forms[n], joints=others)
+        if others and as_good(error := left(simpler), errors[n]):
+            forms[n], errors[n] = simpler, error
+    return [
+        replace(form, share=math.sqrt(float(np.sum(error)) / max(size, TINY)), chosen=i == n)
+        for i, (form, error) in enumerate(zip(forms, errors, strict=True))
+    ]
 
 
 def friction_notes(forms: Sequence[FrictionForm]) -> list[str]:
@@ -343,7 +439,7 @@ def friction_notes(forms: Sequence[FrictionForm]) -> list[str]:
             f"(empty cells): {few(risen)}"
         )
     one_way = [
-        f"{x.name} ({asymmetry(x.coulomb, x.bias, x.viscous * x.speed)})" for x in forms
+        f"{x.name} ({asymmetry(x.resisting, x.bias, x.viscous * x.speed, x.up)})" for x in forms
         if x.one_way
     ]  # fmt: skip
     if one_way:
@@ -354,14 +450,20 @@ def friction_notes(forms: Sequence[FrictionForm]) -> list[str]:
     return result
 
 
-def asymmetry(coulomb: float, bias: float, viscous: float) -> str:
-    """In words, which direction's friction is stronger, and by how much."""
+def asymmetry(resisting: float, bias: float, viscous: float, up: int = 0) -> str:
+    """In words, which direction's friction is stronger, and by how much.
+
+    ``resisting``: the mean of both directions. ``up``: 1 if positive velocities lift the load, -1
+    if they lower it, 0 if neither does.
+    """
     more = (0.0 if math.isnan(bias) else bias) + (0.0 if math.isnan(viscous) else viscous)
-    way = "positive" if more > 0.0 else "negative"
-    weak = coulomb - abs(more)
+    way = f"at {'positive' if more > 0.0 else 'negative'} velocity"
+    if up:
+        way = f"{'upwards' if more * up > 0.0 else 'downwards'}, {way}"
+    weak = resisting - abs(more)
     if weak > abs(more) / 10.0:  # beyond ten times as strong, a share says nothing
-        return f"{200.0 * abs(more) / weak:.0f} % stronger at {way} velocity"
-    return f"{abs(more):.3g} stronger at {way} velocity than without"
+        return f"{200.0 * abs(more) / weak:.0f} % stronger {way}"
+    return f"{abs(more):.3g} stronger {way}, than without"
 
 
 def delay_notes(names: Sequence[str], trial: Trial, step: float) -> list[str]:

@@ -20,7 +20,7 @@ from robomodel.model.model import Model
 from robomodel.model.parameters import INERTIAL, OF_JOINTS, parameters
 from robomodel.scalars import value_of
 from robomodel.spatial import UNIT
-from robomodel.tolerances import TINY
+from robomodel.tolerances import SINGULAR, TINY
 
 MOST_PASSES = 20  # limit of iterations
 NONLINEAR_PASSES = 60  # the same with sensor unknowns that enter nonlinearly
@@ -317,10 +317,44 @@ class Trials:
         inverse = np.linalg.pinv(_scaled(some), hermitian=True) / _sizes(some)
         return 0.5 * float(right[chosen] @ inverse @ right[chosen])
 
+    def held_out(self, chosen: Sequence[int], blocks: Sequence[Indices]) -> Array:
+        """Squares (blocks, nv) of what is left of each block, by a step for all others.
+
+        With the columns of these places alone.
+        """
+        used = self._used(chosen)
+        gram, right, weight = self._normal(self.error)
+        result = np.zeros((len(blocks), len(weight)))
+        for n, block in enumerate(blocks):
+            matrix, side = gram.copy(), right.copy()
+            gaps = -self.error[block]
+            for each, w, gap in zip(self._equations, weight.tolist(), gaps.T, strict=True):
+                part = each.columns[block]
+                matrix[np.ix_(each.at, each.at)] -= w * (part.T @ part)
+                side[each.at] -= w * (part.T @ gap)
+            matrix = matrix[np.ix_(used, used)]
+            size = np.sqrt(np.maximum(np.diag(matrix), LEAST))
+            regular = _scaled(matrix) + SINGULAR * np.eye(len(used))
+            step = np.zeros(len(gram))
+            step[used] = np.linalg.solve(regular, side[used] / size) / size
+            for i, each in enumerate(self._equations):
+                left = gaps[:, i] - each.columns[block] @ step[each.at]
+                result[n, i] = left @ left
+        return result
+
+    @property
+    def weight(self) -> Array:
+        """Weights (nv,) of the squares of each coordinate."""
+        return self._normal(self.error)[2]
+
+    def _used(self, chosen: Sequence[int]) -> Indices:
+        """All that is kept, and the columns of these places."""
+        kept = self._kept
+        return np.append(np.arange(kept), kept + np.array(chosen, dtype=int))
+
     def __call__(self, chosen: Sequence[int]) -> Trial:
         """The columns of these places alone."""
-        kept = self._kept
-        used = np.append(np.arange(kept), kept + np.array(chosen, dtype=int))
+        kept, used = self._kept, self._used(chosen)
         error = self.error
         for _ in range(2):  # with the fit's errors, then with those of this one
             gram, right, weight = self._normal(error)

@@ -13,15 +13,18 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robomodel.arrays import Array
+from robomodel.arrays import Array, Indices
 from robomodel.description import Joint as JointElement
+from robomodel.dynamics import gravity_force
 from robomodel.dynamics.physical import ParameterPrior
 from robomodel.errors import as_real, few, warn
 from robomodel.identification.base import base_parameters
 from robomodel.identification.checks import (
+    CHANCE,
     LEAST_SAMPLES,
     LONG_LOG,
     FrictionForm,
+    TriedForm,
     asymmetry,
     delay_notes,
     force_warnings,
@@ -30,6 +33,7 @@ from robomodel.identification.checks import (
     friction_shapes,
     gap_notes,
     state_warnings,
+    tried_forms,
 )
 from robomodel.identification.columns import swapped_columns
 from robomodel.identification.fit import Data, Trial, Trials, assumptions, chosen, fitted, rms
@@ -47,7 +51,9 @@ from robomodel.tolerances import TINY
 
 UNKNOWN_SHARE = 0.1  # information gain below which a parameter counts as unknown
 POORLY_LEFT = 0.1  # share of forces that fits to a right log seldom leave
-FORM_WORDS = {"stribeck": "static friction (Stribeck)", "asymmetric": "another one each way"}
+FORM_BLOCKS = 8  # of time, in which forms of friction are compared
+LIFTS = 0.9  # net share of samples in which a joint's velocity lifts its load
+LIFTS_LOOKED_AT = 200  # samples
 SURE = 2.0  # deviations above which a change is listed
 NOTED = 1e-3  # the least share of a coordinate's forces that it makes then
 NOTED_UNSURE = 1e-2  # the least share of one that is less sure
@@ -162,6 +168,7 @@ class Identified:
         effects: Root mean square (p, nv) of the forces of each parameter by its unit.
         positions: Positions (n, nv) of coordinates that are joints' own; nan of others.
         velocities: Their velocities.
+        forms: With ``friction="auto"``, the forms of friction that were compared.
     """
 
     model: Model
@@ -182,6 +189,7 @@ class Identified:
     effects: Array
     positions: Array
     velocities: Array
+    forms: tuple[TriedForm, ...] = ()
 
     @property
     def fitted(self) -> bool:
@@ -374,9 +382,12 @@ def identify(
         asymmetric: Also identify friction that differs by direction (True for independent joints,
             or names of joints): a bias, which is half the difference of Coulomb's friction, and
             half the difference of damping. Friction is then d w + F sign(w) + b + e |w|.
-        friction: "auto" adds to ``stribeck`` and ``asymmetric`` the joints whose forces make them
-            certain (by six deviations, beside all parameters); notes say which. Where friction of
-            one joint depends on the direction, that of all joints may.
+        friction: "auto" compares forms of friction (the same both ways, with an offset, another
+            one each way, static, and these together) by how well fits to others predict each of
+            eight blocks of time. Of those whose parts are certain of some joint (by six deviations,
+            beside all parameters) it takes the simplest one that is as good as the best; notes and
+            ``forms`` say which. Where friction of one joint depends on the direction, that of all
+            joints may; static friction have the joints that predict better with it.
         delays: Also identify and remove delays [s] of forces behind the motion (True, or names of
             coordinates), up to 0.25 s, near zero (0.05 s). Requires one motion at even times;
             forces within 0.25 s of its ends are not used.
@@ -415,7 +426,6 @@ def identify(
         step = log.even_step()
     if friction not in (None, "auto"):
         raise ValueError(f"friction is None or 'auto', got {friction!r}")
-    made: dict[str, list[str]] = {"stribeck": [], "asymmetric": []}
     readings = sensors(
         model, log, constants=constants, offsets=offsets, ratios=ratios, stribeck=stribeck,
         asymmetric=asymmetric, delays=delays, step=step, cutoff=cutoff,
@@ -423,26 +433,27 @@ def identify(
     _refuse_zeros(log)
     options = _Options(changing, named, share, robust, balanced, folds)
     result, left = _identified(model, readings, options)
-    for _ in range(3 if friction else 0):  # friction's form is looked at so often
-        forms = left.forms
-        more = {
-            "stribeck": [x.name for x in forms if not math.isnan(x.peak)],
-            "asymmetric": [x.name for x in forms if x.one_way],
-        }  # fmt: skip
-        if not any(more.values()):
-            break
-        if more["asymmetric"]:  # others' may be, too, and take gravity's place where it is left out
-            more["asymmetric"] = [x for x in left.moving if x not in readings.laws("bias")]
-        readings = with_friction(readings, more["stribeck"], more["asymmetric"])
-        result, left = _identified(model, readings, options)
-        made = {kind: [*names, *more[kind]] for kind, names in made.items()}
-    said = {"asymmetric": left.directions(result), "stribeck": {}}
-    notes = [
-        f"friction's form was chosen: {FORM_WORDS[kind]} of "
-        f"{few([f'{name}{said[kind].get(name, str())}' for name in names])}"
-        for kind, names in made.items() if names
-    ]  # fmt: skip
-    result = replace(result, notes=(*result.notes, *notes))
+    tried = left.tried() if friction else []
+    for form in tried:
+        if not form.chosen:
+            continue
+        stribeck_of = [x for x in form.joints if x not in readings.laws("static friction")]
+        # others' may differ, too, and take gravity's place where it is left out
+        biased = [x for x in left.moving if form.offset and x not in readings.laws("bias")]
+        if stribeck_of or biased:
+            ways = (biased, ()) if form.one_way else ((), biased)
+            readings = with_friction(readings, stribeck_of, *ways)
+            result, left = _identified(model, readings, options)
+        said = left.directions(result)
+        parts = [form.form]
+        parts += [f"static of {few(form.joints)}"] if form.joints else []
+        parts += [f"stronger one way: {few([f'{n}{x}' for n, x in said.items()])}"] if said else []
+        shares = ", ".join(f"{each.form} {100.0 * each.share:.2g} %" for each in tried)
+        notes = [
+            f"friction's form was chosen: {'; '.join(parts)}",
+            f"of forces in blocks that others predict, these forms of friction leave: {shares}",
+        ]
+        result = replace(result, notes=(*result.notes, *notes), forms=tuple(tried))
     return _checked(log, result, left, recorded=recorded)
 
 
@@ -649,39 +660,84 @@ class _Left:
         ]  # fmt: skip
 
     def directions(self, fit: Identified) -> dict[str, str]:
-        """The stronger way, in words, of joints whose friction was identified both ways."""
+        """The stronger way, in words, of joints whose friction certainly differs by direction."""
         found = {(each.name, each.kind): each.value for each in fit.sensors}
+        sure = {
+            x.name
+            for x in fit.sensors
+            if x.kind in ("bias", "damping difference") and abs(x.value) > CHANCE * x.deviation
+        }
         result = {}
         for name in self.moving:
-            if (bias := found.get((name, "bias"))) is not None:
-                fastest = float(np.max(np.abs(self.motion.rate(name)[0])))
-                half = found[name, "damping difference"] * fastest
-                result[name] = f" ({asymmetry(self.coulomb(name), bias, half)})"
+            if name in sure and (bias := found.get((name, "bias"))) is not None:
+                half = found.get((name, "damping difference"), 0.0) * self.speed(name)
+                words = asymmetry(self.resisting(name), bias, half, self.up.get(name, 0))
+                result[name] = f" ({words})"
         return result
 
-    def coulomb(self, name: str) -> float:
-        """Dry friction of a coordinate in the fit [N m or N]."""
+    def resisting(self, name: str) -> float:
+        """Mean of Coulomb's and viscous friction of a coordinate in the fit [N m or N]."""
         i = self.model.dof_names.index(name)
-        dry = [each.endswith(".friction") for each in parameters(self.model).names]
-        resisting = self.motion.rows[:, i, dry] @ self.values[dry]
+        losses = [each.endswith((".friction", ".damping")) for each in parameters(self.model).names]
+        force = self.motion.rows[:, i, losses] @ self.values[losses]
         sign = np.nan_to_num(self.readings.shaped(self.motion, name, [np.sign])[:, 0])
-        return float(sign @ resisting) / max(float(sign @ sign), TINY)
+        return float(sign @ force) / max(float(sign @ sign), TINY)
+
+    def speed(self, name: str) -> float:
+        """Mean speed of a joint [rad/s or m/s]."""
+        return float(np.mean(np.abs(self.motion.rate(name)[0])))
+
+    @cached_property
+    def up(self) -> dict[str, int]:
+        """1 for coordinates whose positive velocities lift a load throughout, -1 if they lower it.
+
+        By the model's gravity at some of the samples.
+        """
+        q = self.motion.q.reshape(-1, self.model.nq)
+        pull = gravity_force(self.motion.model, q[:: max(1, len(q) // LIFTS_LOOKED_AT)])
+        sure = np.abs(np.sum(np.sign(pull), axis=0)) > LIFTS * len(pull)
+        return {
+            name: int(np.sign(np.sum(pull[:, i])))
+            for i, name in enumerate(self.model.dof_names)
+            if sure[i] and np.any(np.abs(pull[:, i]) > TINY)
+        }
+
+    @cached_property
+    def fastest(self) -> list[float]:
+        """The largest speeds of the joints that move."""
+        return [float(np.max(np.abs(self.motion.rate(name)[0]))) for name in self.moving]
+
+    @cached_property
+    def shapes(self) -> Trials:
+        """Trials of friction that the parameters cannot say, of the joints that move."""
+        columns = [np.zeros((len(self.data.forces), 0)) for _ in self.model.dof_names]
+        for name, fastest in zip(self.moving, self.fastest, strict=True):
+            i = self.model.dof_names.index(name)
+            there = self.data.measured[:, i]
+            shapes = self.readings.shaped(self.motion, name, friction_shapes(fastest))
+            columns[i] = np.where(there[:, None], shapes, 0.0)
+        return self.trials(columns)
 
     @cached_property
     def forms(self) -> list[FrictionForm]:
-        """Friction that the parameters cannot say."""
-        names, speeds, coulomb = list[str](), list[float](), list[float]()
-        columns = [np.zeros((len(self.data.forces), 0)) for _ in self.model.dof_names]
-        for name in self.moving:
-            i = self.model.dof_names.index(name)
-            there = self.data.measured[:, i]
-            fastest = float(np.max(np.abs(self.motion.rate(name)[0])))
-            shapes = self.readings.shaped(self.motion, name, friction_shapes(fastest))
-            names.append(name)
-            speeds.append(fastest)
-            coulomb.append(self.coulomb(name))
-            columns[i] = np.where(there[:, None], shapes, 0.0)
-        return friction_forms(names, self.trials(columns), speeds, coulomb)
+        """Friction that the parameters cannot say, as far as it is certain."""
+        names = self.moving
+        speeds, resisting = ([f(name) for name in names] for f in (self.speed, self.resisting))
+        forms = friction_forms(names, self.shapes, self.fastest, speeds, resisting) if names else []
+        return [replace(form, up=self.up.get(form.name, 0)) for form in forms]
+
+    def tried(self) -> list[TriedForm]:
+        """Forms of friction, compared by the prediction of blocks of time not seen."""
+        count = len(self.data.forces)
+        if not self.moving or count < FORM_BLOCKS * LEAST_SAMPLES:
+            return []
+        return tried_forms(
+            self.moving,
+            self.shapes,
+            _folds(FORM_BLOCKS, count),
+            np.where(self.data.measured, self.data.forces, 0.0),
+            self.forms,
+        )
 
 
 def with_laws(model: Model, readings: Sensors, x: Array) -> Model:
@@ -739,7 +795,7 @@ def _with_law(joint: JointElement, found: Mapping[str, float], lost: list[str]) 
     )
 
 
-def _folds(folds: int, count: int) -> list[Array]:
+def _folds(folds: int, count: int) -> list[Indices]:
     """The indices of the samples in each block of time."""
     if isinstance(folds, bool) or not isinstance(folds, int) or folds < 0 or folds == 1:
         raise ValueError(f"folds is 0 or at least 2, got {folds!r}")
@@ -749,7 +805,7 @@ def _folds(folds: int, count: int) -> list[Array]:
 
 
 def _validated(
-    data: Data, readings: Sensors, assumed: ParameterPrior, blocks: list[Array]
+    data: Data, readings: Sensors, assumed: ParameterPrior, blocks: list[Indices]
 ) -> Array:
     """Root mean squares (nv,) of the residuals in each block, predicted by fits to the others."""
     error = np.zeros(data.forces.shape)

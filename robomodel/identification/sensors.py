@@ -697,13 +697,15 @@ def _constants(
 
 
 def with_friction(
-    readings: Sensors, stribeck: bool | str | Iterable[str], asymmetric: bool | str | Iterable[str]
-) -> Sensors:
-    """The readings with friction's laws of chosen joints as unknowns."""
+    readings: Sensors, stribeck: bool | str | Iterable[str],
+    asymmetric: bool | str | Iterable[str], offset: Iterable[str] = (),
+) -> Sensors:  # fmt: skip
+    """The readings with friction's laws of chosen joints as unknowns; ``offset``: biases alone."""
     model = readings.model
     single = [joint.name for joint in model.joints if joint.nv == 1]
     chosen = {}
-    for what, choice in (("stribeck", stribeck), ("asymmetric", asymmetric)):
+    choices = ("stribeck", stribeck), ("asymmetric", asymmetric), ("offset", offset)
+    for what, choice in choices:
         default = [n for n in single if n in model.dof_names] if choice is True else choice
         chosen[what] = _chosen(default, single, what, "joint with one freedom")
     if not any(chosen.values()):
@@ -717,12 +719,12 @@ def with_friction(
             if fastest == 0.0:
                 raise ValueError(f"{what}: joint '{name}' does not move in this log")
             static, width = STRIBECK * fastest, size / fastest
-            pair = (
-                (("static friction", size), ("Stribeck velocity", static))
-                if what == "stribeck"
-                else (("bias", size), ("damping difference", width))
-            )
-            unknowns += [CalibrationParameter(kind, name, SPREAD, x) for kind, x in pair]
+            kinds = {
+                "stribeck": (("static friction", size), ("Stribeck velocity", static)),
+                "asymmetric": (("bias", size), ("damping difference", width)),
+                "offset": (("bias", size),),
+            }
+            unknowns += [CalibrationParameter(kind, name, SPREAD, x) for kind, x in kinds[what]]
     return replace(readings, unknowns=(*readings.unknowns, *unknowns))
 
 

@@ -60,6 +60,7 @@ def document(fit: Identified, model: Model, source: str, unused: Sequence[str] =
         Section(left if fit.fitted else "Forces, and what the file's parameters leave of them",
                 [_residuals(fit, model), *([EFFECTIVE] if fit.fitted else [])]),
         Section("Friction beside Coulomb's and viscous friction", [_friction(fit)]),
+        Section("Forms of friction, by prediction of blocks not seen", [_forms(fit)]),
         Section("Delays of forces behind the motion", [_calibrated(fit, "coordinate", DELAYS)]),
         Section("Sensors", [_calibrated(fit, "sensor", SENSORS)]),
         Section("Measured and predicted forces", list(_plots(fit, model))),
@@ -281,6 +282,16 @@ def _friction(fit: Identified) -> Table:
     return Table(["joint", *(TITLES[kind] for kind in kinds)], rows)
 
 
+def _forms(fit: Identified) -> Table:
+    """Forms of friction that were compared."""
+    rows: list[list[Cell]] = [
+        [each.form, f"{100.0 * each.share:.3g} %", ", ".join(each.joints) if each.chosen else "",
+         "chosen" if each.chosen else ""]
+        for each in fit.forms
+    ]  # fmt: skip
+    return Table(["friction", "of forces left", "static friction of", ""], rows)
+
+
 def _data(fit: Identified, model: Model, before: Array, unused: Sequence[str]) -> dict[str, object]:
     coordinates = zip(
         model.dof_names,
@@ -301,6 +312,7 @@ def _data(fit: Identified, model: Model, before: Array, unused: Sequence[str]) -
         "groups": fit.groups,
         "changes": fit.changes(before) if fit.fitted else [],
         "sensors": fit.sensors,
+        "forms": fit.forms,
         "unknown": fit.unknown,
         "unused": unused,
         "notes": fit.notes,
