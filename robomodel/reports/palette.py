@@ -9,7 +9,8 @@ CURVES = ("#4477aa", "#ee6677", "#228833", "#aa3377", "#66ccee", "#ccbb44", "#77
 BODIES = ("#4e79a7", "#f28e2b", "#59a14f", "#e15759", "#b07aa1", "#76b7b2", "#edc948",
           "#ff9da7", "#9c755f")  # fmt: skip
 """Clusters and bodies in graphs and scenes (Tableau 10 without its grey)."""
-PLAIN, INK = "#f4f5f7", "#1d2530"  # clusters of one body, and words in graphs
+PLAIN, INK = "#f4f5f7", "#1d2530"  # clusters of one body in graphs, and words
+PLAIN_SOLID = "#8c8c8c"  # bodies of such clusters in scenes
 GREY = "#777777"  # rods and springs between points, edges of graphs
 FAINT = "#cccccc"  # lines of a grid, and what stands behind
 BAD = "#b00020"  # limits in plots, errors in reports, imports that lead upwards

@@ -20,12 +20,11 @@ from robomodel.description.shapes import load_mesh
 from robomodel.dynamics.kinematics.frames import link_poses
 from robomodel.errors import DescriptionError, Issue, MissingPackageError, warn_of_all
 from robomodel.model import Model
-from robomodel.reports.palette import BODIES, PLAIN, rgb
+from robomodel.reports.palette import BODIES, PLAIN, PLAIN_SOLID, rgb
 from robomodel.tolerances import PARALLEL
 from robomodel.views.drawings import colours_of
 
 DETAIL = 120  # directions in which the hull of a mesh is looked for
-GREY = (140, 140, 140)
 SHADES = (1.0, 0.75, 0.88, 0.62)  # of the bodies of a cluster
 ROUND = 36  # of a rim
 THICKEST, THINNEST = 0.03, 0.006  # radii of bars, of the robot's size
@@ -339,7 +338,7 @@ def link_colours(model: Model) -> dict[str, tuple[int, int, int]]:
             cluster = model.clusters[model.nodes[frame.body].cluster]
             code = BODIES[frame.body % len(BODIES)] if by_body else colours[cluster.index]
             shade = 1.0 if by_body else SHADES[cluster.bodies.index(frame.body) % len(SHADES)]
-        red, green, blue = GREY if code == PLAIN else rgb(code)
+        red, green, blue = rgb(PLAIN_SOLID if code == PLAIN else code)
         result[frame.name] = (int(red * shade), int(green * shade), int(blue * shade))
     return result
 

@@ -98,7 +98,7 @@ def still(model: Model, q: Array, width: int, height: int) -> Pixels:
 
 
 def _fill(picture: Array, depth: Array, corners: Array, colour: Array) -> None:
-    """A triangle (3, 3), rows x, y and nearness of its corners, where nothing nearer is."""
+    """Fill a triangle (3, 3) of corners with x, y and nearness, but where something is nearer."""
     (xs, ys, zs), (height, width) = corners, depth.shape
     left, right = max(math.ceil(xs.min() - 0.5), 0), min(math.floor(xs.max() - 0.5) + 1, width)
     top, bottom = max(math.ceil(ys.min() - 0.5), 0), min(math.floor(ys.max() - 0.5) + 1, height)
