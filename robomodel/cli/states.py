@@ -376,11 +376,11 @@ def completed_state(model: Model, request: Request, seed: int | None) -> StateIn
     elif missing:
         notes.append(f"{', '.join(missing)}: zero (--seed draws at random)")
     typed = {"position": chosen, "velocity": "v" in request.vectors}
-    beyond = model.check(
-        q, vectors["v"], tolerance=ROUNDED_INPUT
-    )  # what is typed holds to its digits
+    # numbers are typed to some digits only
+    beyond = model.check(q, vectors["v"], tolerance=ROUNDED_INPUT)
     typed["sine"] = chosen
-    at = {str(x) for x in singularities(model, q, NOTHING)}  # told by what follows from it
+    # singular positions are left out: the results' own finding says what comes of them
+    at = {str(x) for x in singularities(model, q, NOTHING)}
     findings += [str(x) for x in beyond if typed[x.quantity] and str(x) not in at]
     return StateInput(q, vectors["v"], vectors["a"], vectors.get("tau"), notes, findings)
 

@@ -199,7 +199,7 @@ def _masses(
     doubts = [x / (0.5 * off) if amount else 0.0 for x in out]
     aligned = _norm(by @ parts[0].place - parts[1].place) <= SAME * skeleton.size
     tell = partial(_tell_com, parts, images, aligned)
-    if parts[0] is not segments[0].parts[0] and amount:  # its place may be another one
+    if parts[0] is not segments[0].parts[0] and amount:  # its own place may be what differs
         moved = _norm(by @ parts[0].step - parts[1].step)
         within = _norm(images[1][0].com - parts[1].properties.com)
         if moved > within:
