@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -169,15 +168,3 @@ def test_the_larger_restitution_counts() -> None:
         )
         hit = int(np.argmax(np.diff(motion.v[:, 5]) > 0.5))
         assert motion.v[hit + 1, 5] == pytest.approx(-expected * motion.v[hit, 5], rel=2e-2)
-
-
-def test_wrong_points() -> None:
-    model = rm.load(urdf(), floating_base=True)
-    run: Callable[..., object] = rm.simulate
-    for point, why in (
-        (("a", (0, 0, 0), 0.0, -1.0), "friction"),
-        (("a", (0, 0, 0), 0.0, 0.5, 2.0), "restitution"),
-        (("a", (0, 0, 0), 0.0, "much"), "friction"),
-    ):
-        with pytest.raises(ValueError, match=why):
-            run(model, at_rest(model, 1.0), duration=0.1, ground=rm.Ground(), contacts=[point])

@@ -119,32 +119,6 @@ def test_from_where_it_stands_and_some_joints_only() -> None:
     assert model.check(found.q, found.v) == ()
 
 
-@pytest.mark.parametrize(
-    ("name", "options", "error", "text"),
-    [
-        ("mini_cheetah", {}, ValueError, "floating_base=False"),
-        ("five_bar", {"criterion": "entropy"}, ValueError, "'condition' and 'information'"),
-        ("five_bar", {"joints": ["J3"]}, KeyError, "it follows from others"),
-        ("belt_leg", {"joints": ["hip_link"]}, KeyError, "did you mean"),
-        ("belt_leg", {"velocity": {"hip_ry_link": 1.0}}, KeyError, "velocity: no.*did you mean"),
-        ("five_bar", {"torque": -1.0}, ValueError, "must be positive"),
-        ("belt_leg", {"torque": 1e-9}, ValueError, "at rest already: torque of '"),
-        ("five_bar", {"harmonics": 1}, ValueError, "whole number from 2"),
-        ("five_bar", {"period": 0.0}, ValueError, "period must be positive"),
-        ("five_bar", {"margin": 1.5}, ValueError, "at most 1"),
-        ("five_bar", {"step": 1.0}, ValueError, "too few samples"),
-        ("five_bar", {"start": np.zeros((2, 4))}, ValueError, "one configuration"),
-        ("five_bar", {"start": np.zeros(4)}, ValueError, "no configuration"),
-    ],
-)
-def test_what_cannot_be(
-    name: str, options: dict[str, object], error: type[Exception], text: str
-) -> None:
-    """Refused in words."""
-    with pytest.raises(error, match=text):
-        rm.excitation(rm.robots.load(name), **options)
-
-
 def test_ball_joints_are_refused_by_name() -> None:
     """As joints that shall move."""
     with pytest.raises(ValueError, match=r"'shoulder' have more: list the others as the joints"):
