@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from robomodel.motion.simulation import Simulation
     from robomodel.reports.actuation.study import actuation
     from robomodel.reports.approximation import approximation_errors
+    from robomodel.reports.comparison.in_simulator import compare_in
     from robomodel.reports.comparison.study import compare
     from robomodel.reports.validation.study import validate
 
@@ -67,6 +68,7 @@ __all__ = [
     "base_parameters",
     "calibrate",
     "compare",
+    "compare_in",
     "compile",
     "contact_points",
     "excitation",
@@ -137,6 +139,7 @@ _LATE = {
     "approximation_errors": "reports.approximation",
     "audit": "lint.audit.study",
     "compare": "reports.comparison.study",
+    "compare_in": "reports.comparison.in_simulator",
     "validate": "reports.validation.study",
     "inverse_kinematics": "control",
     "to_casadi": "interop.casadi",

@@ -55,6 +55,7 @@ from robomodel.errors import (
     DescriptionWarning,
     argument,
     as_names,
+    few,
     no_model,
     warn_at,
 )
@@ -65,6 +66,9 @@ from robomodel.model.options import labels
 from robomodel.model.spins import hinged
 from robomodel.opentree.motors import with_actuators
 from robomodel.opentree.tree import Fit, TreeOptions, open_tree_description, tree_notes
+from robomodel.simulators import PROGRAMS, Format, Simulator, behaviours
+from robomodel.simulators.beside import loss
+from robomodel.simulators.written import written_for
 from robomodel.spatial import apply, inner, minus
 from robomodel.tolerances import SAME
 from robomodel.vocabulary.schema import difference
@@ -91,6 +95,7 @@ class WriteOptions(TypedDict, total=False):
     followers: bool
     drop: bool
     meshes: How | None
+    simulator: Simulator | None
 
 
 _WRITERS = CommonDocumentation(
@@ -101,6 +106,7 @@ _WRITERS = CommonDocumentation(
         "followers": True,
         "drop": False,
         "meshes": None,
+        "simulator": None,
     },
     """
     model: The robot.
@@ -116,6 +122,9 @@ _WRITERS = CommonDocumentation(
         leaves them where they are, and paths lead there from the written file; "drop" writes
         none. By default MJCF copies them, where the robot is from a file and written to a path;
         the other formats keep them.
+    simulator: Written so that this simulator reads what it can, as "drake", "newton" or "genesis"
+        (:data:`robomodel.simulators.PROGRAMS`); a warning names each thing that it leaves out, with
+        the error of accelerations.
 """,
     """Returns:
     dropped: What the format cannot say, in words; only with ``drop`` is there any.
@@ -251,6 +260,11 @@ class _Format:
     text: Callable[[Description, bool, Mapping[str, Shape]], tuple[str, list[str]]]
     mujoco: bool = False
 
+    @property
+    def name(self) -> Format:
+        """The format's name."""
+        return cast("Format", self.title.lower())
+
 
 def _urdf(description: Description, tree: bool, _: object) -> tuple[str, list[str]]:
     from robomodel.parsers import urdf
@@ -307,9 +321,13 @@ def _write(
     followers: bool = True,
     drop: bool = False,
     meshes: How | None = None,
+    simulator: Simulator | None = None,
 ) -> tuple[str, ...]:
+    _check_simulator(simulator, form)
     tree = TreeOptions(as_names(joints, "joints"), fit, bool(followers), form is _MJCF)
     description = _description(model, form, tree if approximate else None)
+    if simulator is not None:
+        description = written_for(description, simulator, form.name)
     output = None
     if isinstance(path, str | os.PathLike):
         output = os.path.realpath(os.fsdecode(path))
@@ -326,7 +344,8 @@ def _write(
     from robomodel.parsers.meshes import Meshes
 
     with Meshes(meshes, beside, mujoco=form.mujoco) as files:
-        text, lost = form.text(files.placed(description), approximate, files.originals)
+        plain = approximate or simulator is not None
+        text, lost = form.text(files.placed(description), plain, files.originals)
         if approximate:
             text = _with_notes(text, tree_notes(model, tree))
         lost = files.lost + lost
@@ -335,6 +354,8 @@ def _write(
         _warn_of_sensors(description)
         if approximate and not form.mujoco:
             _warn_of_sums(description, form.title)
+        if simulator is not None:
+            _warn_of_simulator(description, simulator, form.name)
         files.commit()
         if output is None:
             cast(_Writable, path).write(text)
@@ -345,6 +366,39 @@ def _write(
         else:
             replace_file(output, text)
     return tuple(lost)
+
+
+def _check_simulator(simulator: Simulator | None, form: _Format) -> None:
+    """Raise ValueError for an unknown simulator, or one that does not read the format."""
+    if simulator is None:
+        return
+    if simulator not in PROGRAMS:
+        raise ValueError(f"simulators are {', '.join(PROGRAMS)}, not {simulator!r}")
+    program = PROGRAMS[simulator]
+    if form.name not in program.formats:
+        reads = " and ".join(each.upper() for each in program.formats)
+        raise ValueError(f"{program.title} reads {reads}, not {form.title}")
+
+
+def _warn_of_simulator(description: Description, simulator: Simulator, form: Format) -> None:
+    """Warn of what a simulator leaves out of the file, with the error of accelerations."""
+    known = [
+        each
+        for each in behaviours(simulator, form, description)
+        if each.concerns != "every robot" and not each.mended
+    ]
+    if not known:
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DescriptionWarning)
+        model = build(description)
+    for each in known:
+        parts = [f"{PROGRAMS[simulator].title} {each.does}: {few(each.elements(description))}"]
+        if each.read:
+            parts.append(loss(model, each.read))
+        if each.advice:
+            parts.append(each.advice)
+        warn_at("; ".join(parts), description.source, strict=False)
 
 
 def _with_notes(text: str, notes: Sequence[str]) -> str:

@@ -27,7 +27,7 @@ LAYERS = (
     ("estimation", "control"),
     ("instants",),
     ("loading", "identification"),
-    ("robots", "interop"),
+    ("robots", "interop", "simulators"),
     ("writing",),
     ("jax", "torch", "crocoddyl", "gymnasium", "reports"),
     ("views", "cuda", "lint"),

@@ -5,7 +5,9 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+import typer
 
 from robomodel.cli.common import UserError, blaming
 from robomodel.cli.robot import Robot
@@ -15,6 +17,7 @@ from robomodel.parsers.meshes import How, folder_of
 from robomodel.reports.approximation import SoftConstraintErrors, soft_constraint_errors
 from robomodel.reports.document import Bullets, Document, Section, count
 from robomodel.reports.simulators import tree_data
+from robomodel.simulators import PROGRAMS, Simulator
 from robomodel.writing import Rods, write_mjcf, write_sdf, write_urdf, write_usd
 
 Format = Literal["urdf", "sdf", "mjcf", "usd"]
@@ -40,18 +43,25 @@ def convert(
     meshes: How | None = None,
     rods: Rods = "balls",
     check: bool = True,
+    simulator: Annotated[
+        Simulator | None,
+        typer.Option(
+            "--for", metavar="SIM", help="Write so that this simulator reads what it can, as drake."
+        ),
+    ] = None,
 ) -> Document:
     """Write a robot in another format: exactly, or as an open tree for simulators.
 
-    Keys of the JSON document: robot, file, output, format, approximate, meshes (null, or the folder
-    they were copied to), lost (what the format cannot say, with --drop), softness (null, or
-    samples, median and worst relative error of MuJoCo's accelerations), tree (null, or of the open
-    tree kind, verdict, errors by joint, armature, range, notes, and lumped: verdict, errors and
-    armature with links as they are), verdict (a sentence), warnings.
+    Keys of the JSON document: robot, file, output, format, approximate, simulator, meshes (null,
+    or the folder they were copied to), lost (what the format cannot say, with --drop), softness
+    (null, or samples, median and worst relative error of MuJoCo's accelerations), tree (null, or of
+    the open tree kind, verdict, errors by joint, armature, range, notes, and lumped: verdict,
+    errors and armature with links as they are), verdict (a sentence), warnings.
 
     Examples:
         robomodel convert four_bar -o four_bar.sdf
         robomodel convert mini_cheetah -o cheetah.urdf --approximate --no-check
+        robomodel convert mini_cheetah -o cheetah.urdf --for drake
 
     Options:
         -o, --output OUT: The file to write; its ending says the format: .urdf, .sdf, .world, .xml,
@@ -74,6 +84,9 @@ def convert(
         raise UserError("--joints are those of an open tree: add --approximate")
     if rods == "hinges" and form not in ("mjcf", "usd"):
         raise UserError("--rods hinges is for MJCF and USD")
+    if simulator is not None and form not in PROGRAMS[simulator].formats:
+        reads = ", ".join(PROGRAMS[simulator].formats)
+        raise UserError(f"{PROGRAMS[simulator].title} reads {reads}, not {form}")
     written: dict[str, Any] = {"rods": rods} if rods == "hinges" else {}
     try:
         with warnings.catch_warnings():
@@ -85,6 +98,7 @@ def convert(
                 joints=names,
                 drop=drop,
                 meshes=meshes,
+                simulator=simulator,
                 **written,
             )
     except ValueError as error:  # among them DescriptionError: what cannot be said or lumped
@@ -113,6 +127,7 @@ def convert(
         "output": str(output),
         "format": form,
         "approximate": approximate,
+        "simulator": simulator,
         "meshes": beside,
         "lost": lost,
         "softness": measured,

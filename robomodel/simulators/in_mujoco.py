@@ -1,0 +1,74 @@
+"""MuJoCo: MJCF and URDF, as ``mujoco.MjModel.from_xml_path`` reads them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from robomodel.simulators.loaded import Numbers, Place, Source, State, spread
+
+_KINDS = {0: ("base", 6), 1: ("ball", 3), 2: ("joint", 1), 3: ("joint", 1)}
+_OFF = ("CONTACT", "LIMIT", "FRICTIONLOSS", "ACTUATION")
+"""What MuJoCo does beside the mechanism, and the exact model does not."""
+
+
+class MujocoModel:
+    """A model of MuJoCo's, with its numbers by joint name."""
+
+    precision = 1e-9
+
+    def __init__(self, model: Any, names: dict[str, str] | None = None, gravity: Any = None):
+        import mujoco
+
+        self.mujoco, self.model, self.version = mujoco, model, mujoco.__version__
+        for flag in _OFF:
+            model.opt.disableflags |= int(getattr(mujoco.mjtDisableBit, f"mjDSBL_{flag}"))
+        if gravity is not None:
+            model.opt.gravity[:] = gravity
+        self.data, self.nv = mujoco.MjData(model), int(model.nv)
+        self.places, self.limits = [], {}
+        for i in range(model.njnt):
+            kind, nv = _KINDS[int(model.jnt_type[i])]
+            name = model.joint(i).name
+            name = (names or {}).get(name, name)
+            self.places.append(Place(name, kind, int(model.jnt_dofadr[i]), nv))  # type: ignore[arg-type]
+            if kind == "joint":
+                lower, upper = model.jnt_range[i] if model.jnt_limited[i] else (-np.inf, np.inf)
+                self.limits[name] = float(lower), float(upper)
+
+    def numbers(self, state: State) -> Numbers:
+        """At a state, by ``mj_forward``: qacc holds the equality constraints softly."""
+        mujoco, model, data = self.mujoco, self.model, self.data
+        mujoco.mj_resetData(model, data)
+        for i, place in enumerate(self.places):
+            if place.name in state.positions:
+                at, q = int(model.jnt_qposadr[i]), state.positions[place.name]
+                data.qpos[at : at + len(q)] = q if len(q) == 1 else np.roll(q, 1)
+        mujoco.mj_forward(model, data)
+        gravity = data.qfrc_bias.copy()
+        data.qvel[:] = spread(self.places, self.nv, state.velocities)
+        data.qfrc_applied[:] = spread(self.places, self.nv, state.forces)
+        mujoco.mj_forward(model, data)
+        mass = np.zeros((self.nv, self.nv))
+        mujoco.mj_fullM(model, data, mass)
+        return Numbers(mass, gravity, data.qacc.copy(), self._rows())
+
+    def _rows(self) -> Any:
+        """The Jacobian of active equality constraints."""
+        mujoco, data = self.mujoco, self.data
+        jacobian = np.zeros((data.nefc, self.nv))
+        for i in range(data.nefc):
+            unit = np.zeros(data.nefc)
+            unit[i] = 1.0
+            mujoco.mj_mulJacTVec(self.model, data, jacobian[i], unit)
+        held = np.array(data.efc_type[: data.nefc]) == int(mujoco.mjtConstraint.mjCNSTR_EQUALITY)
+        return jacobian[held]
+
+
+def load(source: Source) -> MujocoModel:
+    """The robot of an MJCF or URDF file, with the file's gravity where MJCF gives one."""
+    import mujoco
+
+    model = mujoco.MjModel.from_xml_path(source.path)
+    return MujocoModel(model, gravity=None if source.format == "mjcf" else source.gravity)
