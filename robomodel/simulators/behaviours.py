@@ -1,4 +1,4 @@
-"""What simulators do with robot files: one table, for warnings, comparisons and documentation."""
+"""A table of what simulators do with robot files, for warnings, comparisons and documentation."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ _MIMICS = "writes ratios of two joints as `<mimic>`, chains of them each to the 
 def _words_of_urdf(
     simulator: Simulator, *, mimics: bool, damping: bool = True, motors: bool = False
 ) -> tuple[Behaviour, ...]:
-    """What a plain reader of URDF passes over: elements that only this package has.
+    """Rows of a plain reader of URDF: it passes over elements that only this package has.
 
     ``mimics``: it reads ``<mimic>``, so that couplings can be written as such; ``motors``: the
     rotors of motors, so that armature can.

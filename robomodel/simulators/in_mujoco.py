@@ -10,7 +10,7 @@ from robomodel.simulators.loaded import Numbers, Place, Source, State, spread
 
 _KINDS = {0: ("base", 6), 1: ("ball", 3), 2: ("joint", 1), 3: ("joint", 1)}
 _OFF = ("CONTACT", "LIMIT", "FRICTIONLOSS", "ACTUATION")
-"""What MuJoCo does beside the mechanism, and the exact model does not."""
+"""Parts of MuJoCo beside the mechanism, which the exact model does not have."""
 
 
 class MujocoModel:

@@ -42,7 +42,7 @@ class State:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Numbers:
-    """What a simulator computes at a state, in its own velocities (nv).
+    """The numbers of a simulator at a state, in its own velocities (nv).
 
     ``gravity``: the joint forces that hold it. ``rows`` (m, nv): the Jacobian of its equality
     constraints, those that it holds when it moves.

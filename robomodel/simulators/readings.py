@@ -1,4 +1,4 @@
-"""What of a robot a simulator's behaviour is about, and the robot that it reads instead.
+"""The parts of a robot that a simulator's behaviour is about, and the robot that it reads instead.
 
 A concern names the elements of a description that a behaviour touches; a reading is the description
 with what the simulator makes of them, from which the loss is computed.
@@ -324,4 +324,4 @@ CONCERNS: Mapping[str, Concern] = {
     "fast rotors": rotors,
     "every robot": anything,
 }
-"""What a behaviour is about: its name, and the elements of a description that it touches."""
+"""Subjects of behaviours: the name, and the elements of a description that it touches."""

@@ -20,7 +20,7 @@ from robomodel.simulators.readings import pair_of, plain_name
 from robomodel.vocabulary.inertias import heavy
 
 _FRAME = Inertial(1e-9, (1e-12, 0.0, 0.0, 1e-12, 0.0, 1e-12))
-"""Of links without ``<inertial>``: little beside any robot, and enough for readers to take it."""
+"""The inertial of links without ``<inertial>``: little beside any robot, and enough for readers to take it."""
 
 
 def written_for(description: Description, simulator: Simulator, form: Format) -> Description:
@@ -170,4 +170,4 @@ _CHANGES: Mapping[tuple[Simulator, Format], tuple[_Change, ...]] = {
     ("pinocchio", "urdf"): (without_frame_below_base,),
     ("pinocchio", "mjcf"): (with_masses,),
 }
-"""What is changed for a simulator's reader of a format."""
+"""Changes for a simulator's reader of a format."""
