@@ -138,7 +138,7 @@ def _exact_state(exact: OurModel, names: Mapping[str, str], rng: np.random.Gener
 def differences(
     model: Model, loaded: Loaded, samples: int = SAMPLES, seed: int = 0
 ) -> list[SimulatorDifference]:
-    """What a simulator has otherwise, the joints first."""
+    """The quantities that a simulator has otherwise, the joints first."""
     exact = OurModel(model)
     plain = {plain_name(each.name): each.name for each in exact.places}
     names = {each.name: plain.get(plain_name(each.name), each.name) for each in loaded.places}

@@ -20,7 +20,7 @@ from robomodel.simulators.readings import pair_of, plain_name
 from robomodel.vocabulary.inertias import heavy
 
 _FRAME = Inertial(1e-9, (1e-12, 0.0, 0.0, 1e-12, 0.0, 1e-12))
-"""The inertial of links without ``<inertial>``: little beside any robot, and enough for readers to take it."""
+"""For links without ``<inertial>``: little beside any robot, and enough for readers to take it."""
 
 
 def written_for(description: Description, simulator: Simulator, form: Format) -> Description:

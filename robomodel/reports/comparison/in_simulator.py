@@ -190,7 +190,7 @@ def _load(simulator: Simulator, source: Source) -> Loaded:
 def _compared(
     model: Model, simulator: Simulator, file: str, samples: int, seed: int, *, advised: bool = False
 ) -> InSimulator:
-    """What a simulator makes of a file; ``advised``: of one that is written for it."""
+    """A file in a simulator; ``advised``: of one that is written for it."""
     _found(simulator)
     form = SUFFIXES.get(Path(file).suffix.lower())
     if form is None or form not in PROGRAMS[simulator].formats:
