@@ -69,7 +69,7 @@ def test_the_page_needs_nothing_besides() -> None:
     assert len(pictures) == len(sketches) + 3  # positions, ratios, condition
     assert all(len(picture.findall("path")) >= 1 for picture in pictures)
     dashed = [path for path in tree.findall(".//svg/path") if path.get("class") == "dashed"]
-    assert len(dashed) == 2 * 2  # both dependent joints on the other way to close
+    assert not dashed  # by the crank both ways to close are one curve
     dead = [mark for mark in tree.findall(".//svg/line") if mark.get("class") == "mark"]
     assert len(dead) == 3 * len(linkage.sweeps[0].singularities)
     sources = [e.get(a) for e in tree.iter() for a in ("src", "href") if e.get(a)]
@@ -210,3 +210,35 @@ def test_ranges_are_said_first_and_dead_points_are_placed_by_the_limb() -> None:
     for event in sweep.singularities:
         at = dict(zip(linkage.labels, event.joints, strict=True))["rocker_joint"]
         assert linkage.placed(event, sweep) == f"rocker_joint {round(at, 9) + 0.0:.4g}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "limb"),
+    [
+        ("crank_rocker", ("rocker_joint",)),
+        ("five_bar", ("J1", "J3")),
+    ],
+)
+def test_curves_are_drawn_over_the_joints_of_the_limb(name: str, limb: tuple[str, ...]) -> None:
+    """One moves at a time, and ratios are those of G."""
+    model = rm.robots.load(name)
+    report = rm.validate(model)
+    linkage = next(each for each in report.linkages if set(limb) <= set(each.joints))
+    assert tuple(each.joint for each in linkage.drawn) == limb
+    assert set(limb) != set(linkage.independent)
+    assert {f"{joint} [rad]" for joint in limb} <= {p.x_label for p in report.document.plots}
+    cluster = next(each for each in model.clusters if each.name == linkage.cluster)
+    moving = [linkage.labels.index(label) for label in cluster.independent]
+    for curve in linkage.drawn:
+        others = [linkage.labels.index(joint) for joint in limb if joint != curve.joint]
+        np.testing.assert_allclose(np.ptp(curve.positions[:, others], axis=0), 0.0, atol=1e-9)
+        seen = 0
+        for n in np.flatnonzero(curve.reached)[1:-1:5]:
+            if np.max(np.abs(curve.rates[n])) > 1e3:
+                continue
+            at = dict(zip(cluster.joints, curve.joints[n].tolist(), strict=True))
+            g = model.constraint_jacobian(model.configuration(at))[cluster.spanning_v, cluster.v]
+            np.testing.assert_allclose(g @ curve.rates[n, moving], curve.rates[n], atol=1e-6)
+            seen += 1
+        assert seen >= 2

@@ -109,10 +109,6 @@ class ClusterMotion:
         result: Array = (displacement - turns * 2 * math.pi) / self.unit
         return result
 
-    def others(self, column: int) -> list[int]:
-        """The independent velocities that are zero while one is swept."""
-        return [c for c in self.cluster.columns if c != column]
-
 
 def full_rank_rows(matrix: Array, rank: int) -> list[int]:
     """Rows that span all the others: those that are longest without their part along the chosen."""
@@ -145,7 +141,8 @@ class Singularity:
 
 @dataclass(frozen=True, slots=True, eq=False)  # it holds arrays, which are not equal or not
 class Curve:
-    """A curve of closed configurations, along which one independent velocity alone is not zero.
+    """A curve of closed configurations, along which one joint moves and the others rest that,
+    with it, tell the cluster's motion: the other independent ones, or those of the limb.
 
     ``joints`` (n, nq) are the cluster's part of q, ``position`` (n,) is of the swept joint,
     ``positions`` (n, spanning velocities) of all, ``rates`` (n, spanning velocities) their
@@ -196,11 +193,23 @@ class Curve:
 
 
 def curves(
-    model: Model, motion: ClusterMotion, starts: Sequence[Array], columns: Sequence[int]
+    model: Model,
+    motion: ClusterMotion,
+    starts: Sequence[Array],
+    columns: Sequence[int],
+    chart: Sequence[int] | None = None,
 ) -> list[Curve]:
-    """The curves of these independent velocities from every start."""
+    """The curves of these velocities from every start, others of ``chart`` at rest.
+
+    ``chart``: columns that tell the cluster's motion; None for the independent ones.
+    """
     part = whole_part(model, motion.cluster.index)
-    sweeps = [_Sweep(motion, part, column, start) for start in starts for column in columns]
+    chart = motion.cluster.columns if chart is None else chart
+    sweeps = [
+        _Sweep(motion, part, column, [c for c in chart if c != column], start)
+        for start in starts
+        for column in columns
+    ]
     walk([half for each in sweeps for half in each.halves])
     return [each.curve() for each in sweeps]
 
@@ -213,12 +222,13 @@ def curve(model: Model, cluster: Cluster, joint: str) -> Curve:
 
 
 class _Sweep:
-    """The path on which one independent velocity is not zero, in halves: against it, and along."""
+    """The path on which one velocity moves and others rest, in halves: against it, and along."""
 
-    def __init__(self, motion: ClusterMotion, part: Part, column: int, start: Array) -> None:
-        self.motion, self.part, self.column = motion, part, column
+    def __init__(
+        self, motion: ClusterMotion, part: Part, column: int, held: Sequence[int], start: Array
+    ) -> None:
+        self.motion, self.part, self.column, self.held = motion, part, column, held
         self.link = motion.geometry.links[motion.columns[column].link]
-        self.held = motion.others(column)
         self.rows: list[int] | None = None  # of K, that span the others where it is regular
         ahead = part.null(start, self.held)[:, 0]
         ahead = -ahead if ahead[column] < 0.0 else ahead

@@ -29,6 +29,7 @@ MODES, NAMED = 4, 6  # other ways to close that are looked at, and joints that a
 OTHER_STARTS = 3  # worst samples from which clusters of several freedoms are swept, too
 CHOICES = 500  # most choices of independent coordinates that are compared
 DRAWN_SINGULARITIES = 4  # most singularities that are drawn
+TELLS = 1e-3  # least σ of limb's joints by which sweeps are drawn
 DRAWN_UP_TO = 1e6  # greatest 1/σ in plots
 SWEEP_SEED = 20240611
 
@@ -52,7 +53,8 @@ class LinkageStudy:
     neutral configuration is out of the limits. ``branches``: number of ways in which it closes with
     its independent joints at neutral, limits aside. ``chosen`` and ``best``: independent
     coordinates, the latter the best of all (None if there are too many to compare).
-    ``other_sweeps``: sweeps on the nearest other way to close. ``conditions``: 1/σ of the
+    ``drawn``: the first sweeps by the limb's joints, others of the limb at rest, as plots show
+    them; ``other_sweeps``: the same on the nearest other way to close. ``conditions``: 1/σ of the
     independent coordinates along both, at most :data:`DRAWN_UP_TO`.
     ``sketches``: drawings at neutral, on that other way, and at singularities; ``ghosts``: at the
     ends of the first sweep. ``limb``: joints of one freedom that carry the limb;
@@ -77,6 +79,7 @@ class LinkageStudy:
     sweeps: tuple[Curve, ...]
     groups: tuple[tuple[str, ...], ...]
     lengths: tuple[bool, ...] = ()
+    drawn: tuple[Curve, ...] = ()
     other_sweeps: tuple[Curve, ...] = ()
     conditions: tuple[tuple[Array, ...], tuple[Array, ...]] = ((), ())
     sketches: tuple[Sketch, ...] = ()
@@ -166,11 +169,11 @@ def study(model: Model, cluster: Cluster, rotors: Turned) -> LinkageStudy:
     chosen, best = _choices(motion, near, leading)
     branches = _branches(motion, start, rng)
     other = branches[1:2]
-    others = curves(model, motion, other, columns) if other else []
     file_start = _file_start(model, cluster, rotors)
     reached = sweeps[0].joints[sweeps[0].reached]
     limb = tuple(model.joints[b].name for b in limb_bodies(model)[cluster.index]
                  if model.nodes[b].joint.nv == 1)  # fmt: skip
+    drawn, others = _by_limb(model, motion, first, columns, other, limb)
     return LinkageStudy(
         cluster=cluster.name,
         joints=cluster.joints,
@@ -189,8 +192,9 @@ def study(model: Model, cluster: Cluster, rotors: Turned) -> LinkageStudy:
         sweeps=tuple(sweeps),
         groups=_groups(motion, samples),
         lengths=tuple(column.length for column in motion.columns),
+        drawn=tuple(drawn),
         other_sweeps=tuple(others),
-        conditions=(_along(leading, cluster, first), _along(leading, cluster, others)),
+        conditions=(_along(leading, cluster, drawn), _along(leading, cluster, others)),
         sketches=tuple(_sketches(model, cluster, start, other, sweeps)),
         ghosts=tuple(sketch(model, cluster, reached[n].tolist(), "") for n in (0, -1)),
         limb=limb,
@@ -211,6 +215,62 @@ def _swept(model: Model, cluster: Cluster) -> list[int]:
     telling = [c for c, label in zip(cluster.columns, cluster.independent, strict=True)
                if c in single and label not in spins]  # fmt: skip
     return telling or columns or list(cluster.columns)
+
+
+def _by_limb(
+    model: Model,
+    motion: ClusterMotion,
+    first: Sequence[Curve],
+    columns: Sequence[int],
+    other: Sequence[Array],
+    limb: Sequence[str],
+) -> tuple[Sequence[Curve], Sequence[Curve]]:
+    """The first sweeps, and those on another way to close, by the limb's joints.
+
+    By the independent joints, whose ``columns`` are swept, where limb's joints do not tell the
+    motion at neutral.
+    """
+    cluster = motion.cluster
+    places = {name: link.v for name, link
+              in zip(cluster.joints, cluster.geometry.links, strict=True)}  # fmt: skip
+    over = [places[name] for name in limb]
+    chart = [*over, *(c for c in cluster.columns if c not in columns)]
+    known = len(over) == len(columns) and {*over} != {*columns} and len({*chart}) == cluster.nv
+    start = np.array(cluster.start)
+    if not known or conditioning(motion.null(start[None]), chart)[0] < TELLS:
+        return first, curves(model, motion, other, columns) if other else []
+    if cluster.nv == 1:
+        met = not np.all(first[0].ahead)  # the other way, on the sweep itself
+        others = [] if met or not other else curves(model, motion, other, columns)
+        drawn = [[_by(motion, each, over[0]) for each in some] for some in (first, others)]
+        return drawn[0], drawn[1]
+    return (
+        curves(model, motion, [start], over, chart),
+        curves(model, motion, other, over, chart) if other else [],
+    )
+
+
+def _by(motion: ClusterMotion, sweep: Curve, column: int) -> Curve:
+    """A sweep by the position of another joint of one freedom, to be drawn."""
+    place = motion.geometry.links[motion.columns[column].link].q
+    position = sweep.positions[:, column]
+    start = float(position[int(np.argmin(np.abs(sweep.position - sweep.start)))])
+    events = []
+    for event in sweep.singularities:
+        x = event.joints[place]
+        events.append(replace(event, position=x, away=abs(x - start)))
+    ends = [*position[sweep.reached].tolist(), *(x.position for x in events if x.reached)]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rates = sweep.rates / sweep.rates[:, column : column + 1]
+    return replace(
+        sweep,
+        joint=motion.labels[column],
+        start=start,
+        position=position,
+        rates=rates,
+        range=(min(ends), max(ends)),
+        singularities=tuple(events),
+    )
 
 
 def _with_range(model: Model, cluster: Cluster, curve: Curve) -> Curve:

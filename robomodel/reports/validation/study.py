@@ -328,7 +328,7 @@ def _sections(linkage: LinkageStudy) -> Iterator[Section]:
          Drawings(linkage.sketches, linkage.ghosts, caption)],
     )  # fmt: skip
     figures: list[Plot] = []
-    for number, sweep in enumerate(linkage.first):
+    for number, sweep in enumerate(linkage.drawn):
         turned = not np.all(sweep.ahead)  # it has met the other way itself
         others = () if turned else linkage.other_sweeps[number : number + 1]
         here, there = linkage.conditions
@@ -415,14 +415,13 @@ def _title(sweep: Curve) -> str:
 def _plots(
     linkage: LinkageStudy, sweep: Curve, others: Sequence[Curve], conditions: Sequence[Array]
 ) -> Iterator[Plot]:
-    """Positions and ratios of the dependent joints, and the condition, along a sweep."""
+    """Positions and ratios of the other joints, and the condition, along a sweep."""
     unit = linkage.units
     along = f"{sweep.joint} [{unit[sweep.joint]}]"
     # joints of other freedoms are at rest, and rotors turn in proportion to their joints
     rotors = {rotor_name(name) for name in linkage.labels}
-    moving = [
-        c for c, name in enumerate(linkage.labels) if name not in {*linkage.independent, *rotors}
-    ]
+    rest = {sweep.joint, *sweep.held, *rotors}
+    moving = [c for c, name in enumerate(linkage.labels) if name not in rest]
     marks = [(each.position, each.kind) for each in sweep.singularities]
     marks = [mark for mark in marks if _shown(mark[0], sweep)]
     for kind in ("rad", "m"):
@@ -430,7 +429,7 @@ def _plots(
         if not shown:
             continue
         yield Plot(
-            "dependent joints: position",
+            "other joints: position",
             along,
             f"position [{kind}]",
             _lines(linkage, shown, sweep, others, "positions"),
@@ -438,7 +437,7 @@ def _plots(
             reached=_reached(sweep),
         )
         yield Plot(
-            "dependent joints: ratio",
+            "other joints: ratio",
             along,
             f"ratio [{kind}/{unit[sweep.joint]}]",
             _lines(linkage, shown, sweep, others, "rates"),
