@@ -246,6 +246,19 @@ def test_what_is_free() -> None:
         exists(fit)
 
 
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*did not converge", "ignore:divide by zero")
+def test_priors_of_no_weight() -> None:
+    """Combinations that forces leave open are found at the data's values, or it is said."""
+    q, v, a = motion(FIVE_BAR, 1, 30)
+    tau = rm.rnea(FIVE_BAR, q, v, a)
+    noisy = tau + 0.01 * np.random.default_rng(0).standard_normal(tau.shape)
+    fit = rm.identify(FIVE_BAR, q, v, a, noisy, prior=100.0)
+    assert np.all(fit.residual < 0.012)
+    with pytest.raises(ValueError, match=r"prior=1e\+07 weighs nothing .* give a smaller one"):
+        rm.identify(FIVE_BAR, q, v, a, noisy, prior=1e7)
+
+
 def written(path: Path, names: list[str], columns: list[Array]) -> Path:
     with path.open("w", newline="", encoding="utf-8") as stream:
         file = csv.writer(stream)

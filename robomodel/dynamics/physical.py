@@ -322,12 +322,18 @@ def _least(along: tuple[float, Array, Array], data: float, bend: float) -> float
 def solved(matrix: Array, right: Array) -> Array:
     """matrix⁻¹ right, of a positive definite matrix.
 
-    Its diagonal is scaled to 1: parameters of links and of rotors differ by 1e4.
+    Its diagonal is scaled to 1: parameters of links and of rotors differ by 1e4. Directions that
+    only rounding errors tell from singular ones (data that leave a combination open beside a prior
+    of nearly no weight) get what rounding errors are worth.
     """
     from scipy.linalg import cho_factor, cho_solve  # not needed until something is fitted
 
     scale = 1.0 / np.sqrt(np.diag(matrix))
-    factor = cho_factor(matrix * np.outer(scale, scale))
+    unit = matrix * np.outer(scale, scale)
+    try:
+        factor = cho_factor(unit)
+    except np.linalg.LinAlgError:
+        factor = cho_factor(unit + len(unit) ** 2 * np.finfo(float).eps * np.eye(len(unit)))
     shape = (-1,) + (1,) * (right.ndim - 1)
     result: Array = scale.reshape(shape) * cho_solve(factor, scale.reshape(shape) * right)
     return result

@@ -408,7 +408,8 @@ def identify(
         identified: The model with these parameters, and their uncertainty.
 
     Raises:
-        ValueError: Arrays do not fit, are no states, or are all zero.
+        ValueError: Arrays do not fit, are no states, or are all zero; ``prior`` is so large that
+            what the forces leave open has no values.
         UnknownNameError: A name is unknown.
 
     Examples:
@@ -478,7 +479,13 @@ def _identified(model: Model, readings: Sensors, options: _Options) -> tuple[Ide
     )
     if not assumed.directions.shape[1] and not readings.unknowns:
         raise ValueError("nothing is free to change")
-    fit = fitted(data, readings, assumed)
+    try:
+        fit = fitted(data, readings, assumed)
+    except np.linalg.LinAlgError:
+        raise ValueError(
+            f"prior={options.prior:g} weighs nothing beside the forces, and what they leave open "
+            "has no values that rounding errors do not decide: give a smaller one (1 is usual)"
+        ) from None
     filed = parameters(model)
     rows, force, changed = readings.at(fit.unknowns)
     calibrated = (
