@@ -173,7 +173,7 @@ def study(model: Model, cluster: Cluster, rotors: Turned) -> LinkageStudy:
     reached = sweeps[0].joints[sweeps[0].reached]
     limb = tuple(model.joints[b].name for b in limb_bodies(model)[cluster.index]
                  if model.nodes[b].joint.nv == 1)  # fmt: skip
-    drawn, others = _by_limb(model, motion, first, columns, other, limb)
+    over_limb, others = _by_limb(model, motion, first, columns, other, limb)
     return LinkageStudy(
         cluster=cluster.name,
         joints=cluster.joints,
@@ -192,9 +192,9 @@ def study(model: Model, cluster: Cluster, rotors: Turned) -> LinkageStudy:
         sweeps=tuple(sweeps),
         groups=_groups(motion, samples),
         lengths=tuple(column.length for column in motion.columns),
-        drawn=tuple(drawn),
+        drawn=tuple(over_limb),
         other_sweeps=tuple(others),
-        conditions=(_along(leading, cluster, drawn), _along(leading, cluster, others)),
+        conditions=(_along(leading, cluster, over_limb), _along(leading, cluster, others)),
         sketches=tuple(_sketches(model, cluster, start, other, sweeps)),
         ghosts=tuple(sketch(model, cluster, reached[n].tolist(), "") for n in (0, -1)),
         limb=limb,
