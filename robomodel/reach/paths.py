@@ -388,13 +388,21 @@ def follow(part: Part, q: Array, held: Sequence[int], column: int) -> Path | Non
     None where more than one freedom is left beside spins of rods, or the joint rests. Joints that q
     has beyond a limit may go back, but no further.
     """
+    halves = halves_from(part, q, held, column)
+    walk(halves)
+    return joined(*halves) if halves else None
+
+
+def halves_from(
+    part: Part, q: Array, held: Sequence[int], column: int
+) -> tuple[Half, Half] | tuple[()]:
+    """The halves of :func:`follow`, back and forth, to be followed; none where it gives None."""
     motions = without_idle(part.null(q, held), part.interest)
     if motions.shape[1] != 1 or abs(float(motions[column, 0])) < MOVES:
-        return None
+        return ()
     ahead = motions[:, 0] * (1.0 if motions[column, 0] > 0.0 else -1.0)
-    forth, back = (Half(part, held, q, way, _Ends.at(part, q)) for way in (ahead, -ahead))
-    walk([forth, back])
-    return joined(back, forth)
+    back, forth = (Half(part, held, q, way, _Ends.at(part, q)) for way in (-ahead, ahead))
+    return back, forth
 
 
 def joined(back: Half, forth: Half) -> Path:

@@ -40,6 +40,9 @@ from robomodel.reach.paths import (
     Path,
     RangeEnd,
     follow,
+    halves_from,
+    joined,
+    walk,
 )
 from robomodel.reach.uphill import extremes
 from robomodel.tolerances import HUGE, SINGULAR, WITHIN
@@ -177,8 +180,7 @@ def joint_range(model: Model, joint: str, q: ArrayLike | None = None) -> JointRa
         return _free(model, joint)
     at = as_array(q, model.nq, "q", "nq")
     check_one_configuration(at, "q")
-    cluster = next(c for c in model.clusters if joint in c.joints)
-    return _held(model, cluster, joints[joint], at)
+    return ranges_from(model, joint, at[None])[0]
 
 
 @cached_on_model
@@ -191,23 +193,36 @@ def _free(model: Model, name: str) -> JointRange:
     return _named(joint, start, _ends(model, cluster, joint))
 
 
-def _held(model: Model, cluster: Cluster, joint: Joint, q: Array) -> JointRange:
-    column, held = held_columns(model, cluster, joint.name, q)
+def ranges_from(model: Model, name: str, q: Array) -> list[JointRange]:
+    """:func:`joint_range` from closed configurations (n, nq), followed side by side.
+
+    The first says which joints of the cluster are held.
+    """
+    joint = next(each for each in model.joints if each.name == name)
+    cluster = next(c for c in model.clusters if name in c.joints)
+    column, held = held_columns(model, cluster, name, q[0])
     labels = [column.label for column in columns_of(model, cluster)]
     held = without_spins(model, cluster, column, held)
-    place = _places(cluster)
-    spanning = spanning_start(cluster, q[cluster.q])
-    at = tuple((labels[c], float(spanning[place[c]])) for c in held if c in place)
-    part = part_of(model, cluster, column, held)
-    start = float(spanning[place[column]])
-    if not part.rows:
-        return _named(joint, start, _own_limits(part, column), at)
-    if len(part.linear) == len(part.conditions):
-        return _named(joint, start, _linear(part, column, spanning, held), at)
-    path = follow(part, spanning, [c for c in held if c in part.columns], column)
-    if path is not None:
-        return _named(joint, start, path.range(column), at)
-    return _named(joint, start, (RangeEnd(start, "", ""), RangeEnd(start, "", "")), at)
+    place, part = _places(cluster), part_of(model, cluster, column, held)
+    resting = [c for c in held if c in part.columns]
+    spanning = [spanning_start(cluster, x[cluster.q]) for x in q]
+    looped = part.rows and len(part.linear) < len(part.conditions)
+    halves = [halves_from(part, x, resting, column) if looped else () for x in spanning]
+    walk([half for pair in halves for half in pair])
+    ranges = []
+    for x, pair in zip(spanning, halves, strict=True):
+        start = float(x[place[column]])
+        if not part.rows:
+            ends = _own_limits(part, column)
+        elif not looped:
+            ends = _linear(part, column, x, held)
+        elif pair:
+            ends = joined(*pair).range(column)
+        else:
+            ends = RangeEnd(start, "", ""), RangeEnd(start, "", "")
+        at = tuple((labels[c], float(x[place[c]])) for c in held if c in place)
+        ranges.append(_named(joint, start, ends, at))
+    return ranges
 
 
 def _named(

@@ -17,7 +17,7 @@ from robomodel.model.model import Model
 from robomodel.model.spins import find_spins
 from robomodel.reach.curves import ClusterMotion, Curve, Singularity, curves, full_rank_rows
 from robomodel.reach.limb import limb_bodies
-from robomodel.reach.ranges import joint_range
+from robomodel.reach.ranges import joint_range, ranges_from
 from robomodel.reach.reachable import reachable
 from robomodel.reports.document import picked, plain
 from robomodel.reports.drawings import Sketch, sketch
@@ -162,7 +162,7 @@ def study(model: Model, cluster: Cluster, rotors: Turned) -> LinkageStudy:
     columns = _swept(model, cluster)
     if len(columns) > FEW_FREEDOMS:
         starts = starts[:1]
-    sweeps = [_with_range(model, cluster, each) for each in curves(model, motion, starts, columns)]
+    sweeps = _with_ranges(model, cluster, curves(model, motion, starts, columns))
     first = sweeps[: len(columns)]
     gaps = [sweep.gap for sweep in sweeps] + [float(np.max(motion.geometry.gap(samples)))]
     near = samples[side == side[0]]
@@ -273,16 +273,20 @@ def _by(motion: ClusterMotion, sweep: Curve, column: int) -> Curve:
     )
 
 
-def _with_range(model: Model, cluster: Cluster, curve: Curve) -> Curve:
-    """A curve with the range of :func:`robomodel.joint_range` from where it starts."""
-    if curve.joint not in cluster.joints:  # a freedom of a joint with several
-        return curve
-    q = model.neutral()
-    q[cluster.q] = curve.joints[
-        int(np.argmin(np.abs(curve.position - curve.start) + ~curve.reached * 1e3))
-    ]
-    reach = joint_range(model, curve.joint, q)
-    return replace(curve, range=(reach.lower, reach.upper))
+def _with_ranges(model: Model, cluster: Cluster, sweeps: Sequence[Curve]) -> list[Curve]:
+    """Curves with the ranges of :func:`robomodel.joint_range` from where they start."""
+    result = list(sweeps)
+    # a freedom of a joint with several has none
+    for joint in {each.joint for each in sweeps} & {*cluster.joints}:
+        mine = [n for n, each in enumerate(sweeps) if each.joint == joint]
+        q = np.tile(model.neutral(), (len(mine), 1))
+        for row, n in enumerate(mine):
+            curve = sweeps[n]
+            away = np.abs(curve.position - curve.start) + ~curve.reached * 1e3
+            q[row, cluster.q] = curve.joints[int(np.argmin(away))]
+        for n, reach in zip(mine, ranges_from(model, joint, q), strict=True):
+            result[n] = replace(sweeps[n], range=(reach.lower, reach.upper))
+    return result
 
 
 def _sketches(
