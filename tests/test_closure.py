@@ -46,6 +46,7 @@ def test_compiled_conditions_are_those_of_the_geometry(
         odd = rows[1::2]
         for mine, other in (
             (fast, geometry),
+            (fast.oriented(), geometry.oriented()),
             (fast.only(rows), geometry.only(rows)),
             (fast.only(rows).only(range(1, len(rows), 2)), geometry.only(odd)),
         ):

@@ -195,7 +195,8 @@ SAMPLERS = {
     "instants/compiled.py",
     "instants/equations.py", "interop/crocoddyl.py", "papers/elimination_orders/forward.py",
     "reports/approximation.py", "reports/comparison/study.py", "reports/validation/context.py",
-    "reports/validation/linkage.py", "views/extension.py", "views/viewer.py",
+    "reports/validation/linkage.py", "simulators/beside.py", "views/extension.py",
+    "views/viewer.py",
 }  # fmt: skip
 CLOSED_ANYWHERE = {"control/inverse_kinematics.py", "mobility/exploration.py", "reach/drawing.py"}
 

@@ -70,6 +70,10 @@ class CompiledGeometry(Geometry):
             some.links, some.loops, some.linear, self.program, self.numbers, kept, places
         )
 
+    def oriented(self) -> CompiledGeometry:
+        """As :meth:`Geometry.oriented`, with a program of its own."""
+        return compiled(Geometry(self.links, self.loops, self.linear).oriented())
+
     def integrate(self, q: Array, dq: Array) -> Array:
         """As :meth:`Geometry.integrate`."""
         return self.step(q, dq)[0]
