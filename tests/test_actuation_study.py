@@ -307,7 +307,8 @@ def test_the_command(tmp_path: Path, legged: rm.Model) -> None:
     assert calf["hidden"]
     assert calf["lower_by"] == "crank"
     assert calf["effort"] == pytest.approx(reach(legged, "calf").effort)
-    assert calf["file"] == {"lower": -2.8, "upper": -0.9, "effort": 100.0, "velocity": 50.0}
+    both = {"effort": 100.0, "velocity": 50.0, "effort_lower": -100.0, "velocity_lower": -50.0}
+    assert calf["file"] == {"lower": -2.8, "upper": -0.9} | both
     (bar,) = said["four_bars"]
     assert bar["input"] == "crank"
     assert "<svg" in page.read_text(encoding="utf-8")

@@ -285,7 +285,7 @@ def test_slopes_of_newtons_equations() -> None:
     for _ in range(40):
         problem = random_problem(rng, 2, 2, 2, 12)
         x, n = rng.standard_normal(problem.rows.size), problem.rows.size
-        _, slope = problem.equations(x)
+        _, slope, _ = problem.equations(x)
         drift = np.eye(n) - problem.matrix / problem.traces[:, None]  # of x - d y by x
         h = 1e-7
         for j, unit in enumerate(np.eye(n)):

@@ -53,7 +53,6 @@ from robomodel.motion.time_stepping import (
     Middle,
     Solved,
     assemble,
-    strikes,
 )
 from robomodel.scalars import Scalar, Vector, value_of
 from robomodel.spatial import UNIT_WRENCHES, ZERO, Motion, Transform, Vec, Wrench, matmul, plus
@@ -582,10 +581,11 @@ class DataStep:
             rest = solve(replace(problem, b=plain), start, SOLVED)[0]
             x = problem.without_gain(work, x, rest)
         early, impulses = np.zeros(0), list[Scalar]()
-        struck = value_of(strikes(x[kinds.normals].tolist(), terms.collides))
-        if last and terms.before and struck >= 0.0:
-            before, size = np.array(terms.before, dtype=float), value_of(terms.size)
-            x, residual, early = in_parts(problem, before, x, residual, size)
+        if last and terms.before:
+            before, collides = _numbers(terms.before), _numbers(terms.collides)
+            x, residual, early = in_parts(
+                problem, before, collides, x, residual, value_of(terms.size)
+            )
         impulses += x.tolist()
         return Solved(impulses, [], residual, list[Scalar](early.tolist()))
 

@@ -177,7 +177,7 @@ class Memory:
     @staticmethod
     def sizes(rows: RowKinds, nv: int) -> tuple[int, ...]:
         """How many numbers each of its parts has."""
-        return rows.size, rows.contacts, rows.size, rows.boxes + rows.meshes, nv, 1
+        return rows.size, rows.contacts, rows.size, rows.rubbing, nv, 1
 
     @staticmethod
     def of(rows: RowKinds, nv: int, numbers: Vector) -> Memory:

@@ -69,8 +69,8 @@ class ContactSolving:
     def _parts(self) -> list[int]:
         """How many numbers :attr:`problem` has of each kind."""
         rows = self.contact.rows
-        n, k, rubs = rows.size, rows.contacts, rows.boxes + rows.meshes
-        own = [rubs, k + rows.stops] if rubs else [0, 0]
+        n, k = rows.size, rows.contacts
+        own = [rows.rubbing, k + rows.stops] if rows.rubbing else [0, 0]
         return [n * n, n, k, rows.boxes, n, n, 1, *own, Meshes.count(rows)]
 
     @cached_property
@@ -79,7 +79,7 @@ class ContactSolving:
         and mean velocity.
         """
         n, k = self.contact.rows.size, self.contact.rows.contacts
-        early = n if self._rubs else 0
+        early = n if self.contact.rows.rubbing else 0
 
         def build(
             model: Model, state: Vector, tau: Vector, step: Vector, mean: Vector,
@@ -124,7 +124,7 @@ class ContactSolving:
         z = states[:, layout.columns.z if layout.checks else layout.columns.v]
         mean = z + 0.5 * length * memory[:, -1 - model.nv : -1]
         result = np.full((len(states), layout.results), np.nan)
-        passes, early = 2 if linkages(model) else 1, n if self._rubs else 0
+        passes, early = 2 if linkages(model) else 1, n if rows.rubbing else 0
         for count in range(passes):
             numbers = np.asarray(self.problem(states, tau, length, mean, *more))
             impulses = np.full((len(states), n + k + 1 + early), np.nan)
@@ -137,11 +137,6 @@ class ContactSolving:
             row = np.asarray(self.with_impulses(states, tau, length, mean, impulses, *more))
             x, result, mean = impulses[:, :n], row[:, : layout.results], row[:, layout.results :]
         return result
-
-    @property
-    def _rubs(self) -> int:
-        """Rows of dry friction and meshes."""
-        return self.contact.rows.boxes + self.contact.rows.meshes
 
     def _impulses(self, numbers: Array, starts: Array, *, last: bool) -> tuple[Array, Array, Array]:
         """Impulses (m, n) and residuals (m,) of contact problems from :attr:`problem`.
@@ -160,28 +155,28 @@ class ContactSolving:
             for i, (work, other) in enumerate(zip(parts[5], rest, strict=True)):
                 x[i] = problems.nth(i).without_gain(work, x[i], other)
         early = np.zeros_like(x)
-        if last and self._rubs:
-            normals = rows.normals
-            for i, (before, collides) in enumerate(zip(parts[7], parts[8], strict=True)):
-                if value_of(strikes(x[i][normals].tolist(), collides.tolist())) < 0.0:
-                    continue
+        if last and rows.rubbing:
+            for i, (size, before, collides) in enumerate(zip(*parts[6:9], strict=True)):
                 x[i], residuals[i], early[i] = in_parts(
-                    problems.nth(i), before, x[i], residuals[i], parts[6][i, 0]
+                    problems.nth(i), before, collides, x[i], residuals[i], size[0]
                 )
         return x, residuals, early
 
 
 def in_parts(
-    problem: ArrayProblem, before: Array, x: Array, residual: float, size: float
+    problem: ArrayProblem, before: Array, collides: Array, x: Array, residual: float, size: float
 ) -> tuple[Array, float, Array]:
     """Impulses, residual and early impulses of a step in parts where dry friction turns round.
 
-    x: of the step as a whole. ``before``: rates of dry friction and meshes at the beginning.
+    x: of the step as a whole. ``before``: rates of dry friction and meshes at the beginning;
+    ``collides``: negative if a row that keeps a distance does.
     """
-    first = Reversal.first(problem.as_lists(), before.tolist(), x.tolist(), size)
+    struck = strikes(x[problem.rows.normals].tolist(), collides.tolist())
+    lists = problem.as_lists()
+    first = Reversal.first(lists, before.tolist(), x.tolist(), float(size), struck)
     if not value_of(first.share):
         return x, residual, np.zeros_like(x)
-    rest = ArrayProblem.of(first.rest(problem.as_lists()))
+    rest = ArrayProblem.of(first.rest(lists))
     start = np.array(first.start(x.tolist()), dtype=float)
     solved, residual = solve(rest, start, 0.1 * SOLVED)
     joined, early = first.joined(solved.tolist())

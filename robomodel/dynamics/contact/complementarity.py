@@ -2,8 +2,9 @@
 
 :func:`solve` runs sweeps of block Gauss–Seidel, then Newton's method on Alart and Curnier's
 equations. Where that fails, as for redundant contacts, it starts Newton's method from iterates of
-an interior-point method (:mod:`robomodel.dynamics.contact.interior_point`). It returns the iterate
-of the least residual, and of impulses with the same effect the least.
+an interior-point method (:mod:`robomodel.dynamics.contact.interior_point`), or with meshes of gears
+solves problems with fixed bounds in turn (:func:`_by_fixed_bounds`). It returns the iterate of the
+least residual, and of impulses with the same effect the least.
 """
 
 from __future__ import annotations
@@ -152,13 +153,17 @@ class ArrayProblem(ContactProblem):
 
     def meshed_rows(self, a: Array, x: Array) -> tuple[Array, Array, Array]:
         """P of the meshes' a, its slopes by a, and those by Λ at x."""
-        rows = self.meshed(a, x)
-        points, inside, bends = np.array(rows, dtype=float).reshape(-1, 3).T
+        if self.meshes is None:
+            return (np.zeros(0),) * 3
+        transmitted = self.transmitted(x)
+        rows = self.meshes.projected(slice(None), array_of(a[self.rows.unmeshed :]), transmitted)
+        points, inside, bends = map(array_of, rows)
         return points, inside, bends
 
-    def meshed(self, a: Array, x: Array) -> list[tuple[Scalar, Scalar, Scalar]]:
-        """See :meth:`.ContactProblem.meshed`."""
-        return super().meshed(a.tolist(), x) if self.rows.meshes else []
+    def transmitted(self, x: Array) -> Array:
+        """Λ of all meshes."""
+        assert self.meshes is not None
+        return np.asarray(self.meshes.free + self.meshes.slopes @ x)
 
     def projected(self, x: Array, at: Array | None = None) -> Array:
         """The projection of x on the blocks' sets; those of meshes are the sets ``at`` (or x)."""
@@ -186,8 +191,11 @@ class ArrayProblem(ContactProblem):
         moved = x - self.scales * self.shifted(self.y(x))
         return float(np.abs(self.traces * (x - self.projected(moved, x))).max(initial=0.0))
 
-    def equations(self, x: Array) -> tuple[Array, Array]:
-        """F = x - P(x - d y) (n,), and the slope (n, n) of P by a."""
+    def equations(self, x: Array) -> tuple[Array, Array, Array]:
+        """F = x - P(x - d y) (n,), and the slopes (n, n) of P by a and by x.
+
+        Those by x are zero but for meshes, whose bounds follow it.
+        """
         moved = x - self.scales * self.y(x)
         contacts, single = self.projections(moved)
         k, n = self.rows.contacts, self.rows.size
@@ -203,17 +211,12 @@ class ArrayProblem(ContactProblem):
         for each, inside in ((array_of(x), array_of(y)) for x, y in single):
             at = np.arange(first, first + len(each))
             p[at], slope[at, at], first = each, inside, first + len(each)
-        at = np.arange(first, n)
-        p[at], slope[at, at], _ = self.meshed_rows(moved, x)
-        return x - p, slope
-
-    def bends(self, x: Array) -> Array:
-        """The slope (n, n) of P by x where the bounds of meshes follow it."""
-        result = np.zeros_like(self.matrix)
+        bends = np.zeros((n, n))
         if self.meshes is not None:
-            turns = self.meshed_rows(x - self.scales * self.y(x), x)[2]
-            result[self.rows.unmeshed :] = turns[:, None] * self.meshes.slopes
-        return result
+            at = np.arange(first, n)
+            p[at], slope[at, at], turns = self.meshed_rows(moved, x)
+            bends[at] = turns[:, None] * self.meshes.slopes
+        return x - p, slope, bends
 
     def frozen(self, x: Array) -> tuple[ArrayProblem, Array]:
         """The problem with the bounds that each mesh has beside x of the other rows; their middles.
@@ -225,13 +228,13 @@ class ArrayProblem(ContactProblem):
         most = (
             BEYOND_STOPPING * (np.max(np.abs(self.b)) + TINY_SINGLE) * self.scales[rows.unmeshed :]
         )
-        others = x.tolist()
-        ends = [self.meshes.alone(i, j, others) for i, j in
-                enumerate(range(rows.unmeshed, rows.size))]  # fmt: skip
-        low, high = np.clip(np.array(ends, dtype=float).T, -most, most)
+        own = self.meshes.slopes[:, rows.unmeshed :].diagonal()
+        rest = self.transmitted(x) - own * x[rows.unmeshed :]
+        ends = self.meshes.eliminated(slice(None), array_of(own), array_of(rest))
+        low, high = (np.clip(array_of(each), -most, most) for each in ends)
         middles[rows.unmeshed :] = 0.5 * (low + high)
         fixed = ArrayProblem(
-            replace(rows, boxes=rows.boxes + rows.meshes, meshes=0), self.matrix,
+            replace(rows, boxes=rows.rubbing, meshes=0), self.matrix,
             self.b + self.matrix @ middles, self.friction,
             np.concatenate([self.bounds, 0.5 * (high - low)]),
         )  # fmt: skip
@@ -445,9 +448,8 @@ def _least(problem: ArrayProblem, x: Array) -> Array:
     last = rows.unmeshed
     ways += [unit[j] for j in range(free, last) if abs(x[j]) < problem.bounds[j - free]]
     if problem.meshes is not None:
-        for i, j in enumerate(range(last, len(x))):
-            low, high = problem.meshes.bounds(i, problem.meshes.transmitted(i, x.tolist()))
-            ways += [unit[j]] if low < x[j] < high else []
+        low, high = map(array_of, problem.meshes.bounds(slice(None), problem.transmitted(x)))
+        ways += list(unit[last:][(low < x[last:]) & (x[last:] < high)])
     for i, mu in enumerate(problem.friction):
         at = slice(3 * i, 3 * i + 3)
         if x[at][2] <= 0.0:
@@ -526,17 +528,17 @@ def _newton(problem: ArrayProblem, x: Array, goal: float, regular: float, steps:
     unit = np.eye(len(x))
     moved = problem.matrix / traces + (regular - 1.0) * unit
     best, low = x, problem.residual(x)
-    f, slope = problem.equations(x)
+    f, slope, bends = problem.equations(x)
     for _ in range(steps):
         try:
-            step = np.linalg.solve(unit + slope @ moved - problem.bends(x), -f)
+            step = np.linalg.solve(unit + slope @ moved - bends, -f)
         except np.linalg.LinAlgError:
             break
         if not np.all(np.isfinite(step)):
             break
         now = np.max(np.abs(f * traces[:, 0]))
         for share in (1.0, 0.5, 0.25):
-            f, slope = problem.equations(x + share * step)
+            f, slope, bends = problem.equations(x + share * step)
             if np.max(np.abs(f * traces[:, 0])) < now:
                 break
         x = x + share * step

@@ -53,6 +53,11 @@ class RowKinds:
         return 3 * self.contacts + self.stops + self.boxes
 
     @property
+    def rubbing(self) -> int:
+        """Number of rows of dry friction and meshes."""
+        return self.boxes + self.meshes
+
+    @property
     def size(self) -> int:
         """Number of rows."""
         return self.unmeshed + self.meshes
@@ -164,7 +169,8 @@ class Meshes:
     at least -``bearing`` - U(Λ) and at most ``bearing`` + U(-Λ), with U(Λ) = max(forward Λ,
     -back Λ). These are reached where the rotor turns.
 
-    On arrays: slopes (m, n), the others (m,); or lists of scalars of any kind.
+    On arrays: slopes (m, n), the others (m,); or lists of scalars of any kind. Meshes are given by
+    their number ``i``; on arrays ``slice(None)`` stands for all of them.
     """
 
     slopes: Any
@@ -222,26 +228,39 @@ class Meshes:
         load: Scalar = self.free[i] + dot(self.slopes[i], x)
         return load
 
-    def bounds(self, i: int, transmitted: Scalar) -> tuple[Scalar, Scalar]:
+    def bounds(self, i: Any, transmitted: Scalar) -> tuple[Scalar, Scalar]:
         """The least and the greatest x of a mesh that transmits Λ."""
         ahead = self.forward[i] * transmitted, -(self.back[i] * transmitted)
         behind = -ahead[0], -ahead[1]
         return -(self.bearing[i] + maximum(*ahead)), self.bearing[i] + maximum(*behind)
 
-    def turning(self, i: int, transmitted: Scalar) -> tuple[Scalar, Scalar]:
+    def turning(self, i: Any, transmitted: Scalar) -> tuple[Scalar, Scalar]:
         """The derivatives of both bounds by Λ."""
         mu, nu = self.forward[i], self.back[i]
         return select(transmitted, nu, -mu), select(transmitted, -mu, nu)
 
+    def projected(self, i: Any, a: Scalar, transmitted: Scalar) -> tuple[Scalar, Scalar, Scalar]:
+        """P of a mesh's a, which is within its bounds at Λ, and the slopes of P by a and by Λ."""
+        low, high = self.bounds(i, transmitted)
+        down, up = self.turning(i, transmitted)
+        below, above = a - low, high - a  # negative where it is beyond
+        point = minimum(maximum(a, low), high)
+        inside = select(below, 0.0, select(above, 0.0, 1.0))
+        return point, inside, select(below, down, select(above, up, 0.0))
+
     def alone(self, i: int, own: int, x: Vector) -> tuple[Scalar, Scalar]:
-        """The bounds of a mesh's x, which stands at ``own``, while all other x stay.
+        """The bounds of a mesh's x, which stands at ``own``, while all other x stay."""
+        slope = self.slopes[i][own]
+        return self.eliminated(i, slope, self.transmitted(i, x) - slope * x[own])
+
+    def eliminated(self, i: Any, slope: Scalar, rest: Scalar) -> tuple[Scalar, Scalar]:
+        """The bounds of a mesh's x that adds ``slope`` x to the rest of Λ.
 
         Its own effect on Λ is eliminated: beyond a bound of these the rotor turns with the force
         that its law gives. :data:`JAMS` where no force can turn it (Painlevé's case: 1 <= ``back``
         · slope). Of several solutions the clip to these bounds selects that of the least x.
         """
-        slope, mu, nu = self.slopes[i][own], self.forward[i], self.back[i]
-        rest = self.transmitted(i, x) - slope * x[own]
+        mu, nu = self.forward[i], self.back[i]
         pushed, left = div(mu, 1.0 + mu * slope), 1.0 - nu * slope
         held = div(nu, select(left - TINY_SINGLE, 1.0, left))
 
@@ -337,13 +356,7 @@ class ContactProblem:
         if self.meshes is None:
             return result
         for i, each in enumerate(a[self.rows.unmeshed :]):
-            transmitted = self.meshes.transmitted(i, x)
-            low, high = self.meshes.bounds(i, transmitted)
-            down, up = self.meshes.turning(i, transmitted)
-            below, above = each - low, high - each  # negative where it is beyond
-            point = minimum(maximum(each, low), high)
-            inside = select(below, 0.0, select(above, 0.0, 1.0))
-            result.append((point, inside, select(below, down, select(above, up, 0.0))))
+            result.append(self.meshes.projected(i, each, self.meshes.transmitted(i, x)))
         return result
 
     def shifted(self, y: Any) -> Any:
