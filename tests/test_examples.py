@@ -399,3 +399,26 @@ def test_a_digger_is_worth_at_its_teeth_what_geometry_says(monkeypatch: pytest.M
     fastest = model.velocity_lower, model.velocity_limit
     np.testing.assert_allclose(fastest[1], [digger.FLOW / digger.areas(n)[0] for n in found])
     np.testing.assert_allclose(fastest[0], [-digger.FLOW / digger.areas(n)[1] for n in found])
+
+
+@pytest.mark.slow
+def test_a_lossy_leg_holds_what_its_gears_say_and_lands_as_mujocos_without_losses(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The load at which it begins to move, from efficiencies alone; 5 and 15 kg, down and up."""
+    monkeypatch.syspath_prepend(EXAMPLES)
+    module = importlib.import_module("losses_beside_mujoco")
+    for body in (5.0, 15.0):
+        lossy = module.leg(body, module.LOSSES)
+        knee = abs(float(module.standing(lossy)[2]))
+        lever = module.LENGTH * np.sin(module.HIP)
+        for sign, share in ((-1.0, 1.0 / 0.7 - 1.0), (1.0, 1.0 - 0.8)):
+            force = sign * share * knee / lever
+            for times, moves in ((0.99, False), (1.15, True)):
+                heights, _ = module.moved(lossy, None, 0.1, push=times * force)
+                assert (abs(heights[-1] - module.BENT[0]) > 1e-6) == moves
+    fallen = [
+        np.min(module.moved(module.leg(), friction, 0.3, height=0.15, gains=1.0)[0])
+        for friction in (None, np.zeros(2))
+    ]
+    assert abs(fallen[0] - fallen[1]) < 2.5e-3  # of 33 mm: its ground is softer

@@ -503,6 +503,12 @@ def check_parameters(model: Model, names: Iterable[str]) -> None:
                 raise UnknownNameError(
                     f"no parameter '{name}'; ratios are coefficients of couplings: {few(ratios)}"
                 )
+        if name.endswith((".efficiency", ".backdrive")):
+            raise UnknownNameError(
+                f"'{name}' is no parameter: functions of parameters are smooth, and losses are not "
+                "where the power through a gear turns round; load the robot with other numbers, as "
+                "by rm.load(…, rotors=…)"
+            )
         check_names([name], listed, "no parameter ", error=UnknownNameError)
 
 
