@@ -620,5 +620,5 @@ def test_efficiencies_are_no_parameters() -> None:
     """Functions of parameters are smooth, and losses are not: the error says so."""
     model = rm.load(gear_text(BOTH))
     for name in ("joint_rotor.efficiency", "joint.backdrive"):
-        with pytest.raises(rm.UnknownNameError, match="losses are not where the power"):
+        with pytest.raises(rm.errors.UnknownNameError, match="losses are not where the power"):
             rm.rnea(model, [0.0], [0.0], [0.0], parameters={name: 0.5})
