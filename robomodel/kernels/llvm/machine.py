@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from robomodel.kernels.llvm import processes
+from robomodel.kernels.llvm import linker, processes
 from robomodel.kernels.program import PRECISIONS, Dtype
 
 
@@ -56,7 +56,7 @@ class _Lock:
 _using = _Lock()
 
 JIT_LINK = sys.platform != "win32"
-"""True if objects are linked by LLVM's JITLink; on Windows by its older RuntimeDyld."""
+"""True if LLVM's linker is its JITLink; on Windows it is the older RuntimeDyld."""
 
 
 @functools.cache
@@ -147,7 +147,10 @@ def assembly(text: str, **settings: Any) -> str:
 
 
 def load(codes: Sequence[bytes], entry: str) -> tuple[object, int]:
-    """Link object code in memory; returns the library that owns it, and the entry's address."""
+    """Link object code in memory; returns what owns it, and the entry's address."""
+    linked = linker.link(codes, entry)
+    if linked is not None:
+        return linked
     engine = _engine()
     with _using() as llvm:
         builder = llvm.JITLibraryBuilder().add_current_process().export_symbol(entry)
