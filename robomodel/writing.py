@@ -300,6 +300,16 @@ _URDF, _SDF, _MJCF, _USD = (
 )
 
 
+def write_for(model: Model, simulator: Simulator, form: Format, path: object) -> None:
+    """Write a robot without meshes for a simulator, which then shows itself what it leaves out.
+
+    Raises:
+        DescriptionError: What the format cannot say.
+    """
+    formats = {each.name: each for each in (_URDF, _SDF, _MJCF, _USD)}
+    _write(model, formats[form], path, meshes="drop", simulator=simulator, tell=False)
+
+
 def _description(model: Model, form: _Format, tree: TreeOptions | None) -> Description:
     """The description to write."""
     if tree is None:
@@ -322,6 +332,7 @@ def _write(
     drop: bool = False,
     meshes: How | None = None,
     simulator: Simulator | None = None,
+    tell: bool = True,
 ) -> tuple[str, ...]:
     _check_simulator(simulator, form)
     tree = TreeOptions(as_names(joints, "joints"), fit, bool(followers), form is _MJCF)
@@ -354,7 +365,7 @@ def _write(
         _warn_of_sensors(description)
         if approximate and not form.mujoco:
             _warn_of_sums(description, form.title)
-        if simulator is not None:
+        if simulator is not None and tell:
             _warn_of_simulator(description, simulator, form.name)
         files.commit()
         if output is None:

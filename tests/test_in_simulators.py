@@ -7,12 +7,14 @@ MuJoCo and Pinocchio run with all tests. The others, where they are installed:
 from __future__ import annotations
 
 import importlib.util
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import robomodel as rm
+from benchmarks.simulators import with_matrix
 from robomodel.reports.comparison.in_simulator import ADAPTERS
 from robomodel.simulators import BEHAVIOURS, PROGRAMS, behaviours
 from robomodel.simulators.page import BEGIN, with_table
@@ -92,6 +94,12 @@ def test_the_page_has_the_table() -> None:
     page = (ROOT / "docs/simulators.md").read_text("utf-8")
     assert BEGIN in page
     assert with_table(page) == page, "run python -m robomodel.simulators.page"
+
+
+def test_the_page_has_the_matrix() -> None:
+    page = (ROOT / "docs/simulators.md").read_text("utf-8")
+    results = json.loads((ROOT / "benchmarks/simulators.json").read_text("utf-8"))
+    assert with_matrix(page, results) == page
 
 
 def test_behaviours_are_those_that_touch_the_robot() -> None:

@@ -83,11 +83,13 @@ def _flat(mimic: Mimic, follows: Mapping[str, Mimic]) -> Mimic:
 
 
 def with_masses(description: Description) -> Description:
-    """A billionth of a kilogram for each link without ``<inertial>``."""
+    """A billionth of a kilogram for each link without ``<inertial>`` but MJCF's world."""
     return replace(
         description,
         links=tuple(
-            replace(link, inertial=_FRAME) if link.inertial is None else link
+            replace(link, inertial=_FRAME)
+            if link.inertial is None and link.name != "world"
+            else link
             for link in description.links
         ),
     )

@@ -6,7 +6,7 @@ import math
 import os
 import tempfile
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import import_module
@@ -24,7 +24,7 @@ from robomodel.simulators import PROGRAMS, Behaviour, Format, Simulator, behavio
 from robomodel.simulators.beside import SAMPLES, SimulatorDifference, differences, percent
 from robomodel.simulators.loaded import Loaded, Source
 from robomodel.simulators.written import written_for
-from robomodel.writing import write_mjcf, write_sdf, write_urdf, write_usd
+from robomodel.writing import write_for
 
 ADAPTERS = ("mujoco", "pinocchio", "drake", "newton", "pybullet", "genesis")
 GRAVITY = (0.0, 0.0, -9.81)
@@ -32,12 +32,7 @@ SUFFIXES: Mapping[str, Format] = {
     ".urdf": "urdf", ".sdf": "sdf", ".xml": "mjcf", ".mjcf": "mjcf", ".usda": "usd", ".usd": "usd",
     ".usdc": "usd",
 }  # fmt: skip
-_WRITERS: Mapping[Format, tuple[Callable[..., object], str]] = {
-    "urdf": (write_urdf, ".urdf"),
-    "sdf": (write_sdf, ".sdf"),
-    "mjcf": (write_mjcf, ".xml"),
-    "usd": (write_usd, ".usda"),
-}
+_ENDINGS: Mapping[Format, str] = {"urdf": ".urdf", "sdf": ".sdf", "mjcf": ".xml", "usd": ".usda"}
 
 
 @dataclass(frozen=True)
@@ -119,6 +114,8 @@ def compare_in(
     simulator: str,
     path: object = None,
     *,
+    advised: bool = False,
+    explain: bool = True,
     samples: int = SAMPLES,
     seed: int = 0,
 ) -> InSimulator:
@@ -135,6 +132,9 @@ def compare_in(
         simulator: "mujoco", "pinocchio", "drake", "newton", "pybullet" or "genesis", which must be
             installed.
         path: A file of this robot; by default one is written for the simulator.
+        advised: The file at ``path`` was written for the simulator, and is loaded as a user does
+            who follows the warnings; by default as one who does not.
+        explain: See whether the rows of the table that touch the robot account for what differs.
         samples: Number of states.
         seed: Their seed.
 
@@ -153,19 +153,16 @@ def compare_in(
         raise ValueError(f"simulators are {', '.join(ADAPTERS)}, not {simulator!r}")
     known = cast("Simulator", simulator)
     if path is not None:
-        return _compared(model, known, str(path), samples, seed)
+        return _compared(model, known, str(path), samples, seed, advised=advised, explain=explain)
     _found(known)
     form = PROGRAMS[known].formats[0]
-    write, suffix = _WRITERS[form]
     with tempfile.TemporaryDirectory() as folder:
-        file = os.path.join(folder, model.name.replace(os.sep, "_") + suffix)
+        file = os.path.join(folder, model.name.replace(os.sep, "_") + _ENDINGS[form])
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", DescriptionWarning)  # what is found says more
-                write(model, file, meshes="drop", simulator=known)
+            write_for(model, known, form, file)
         except DescriptionError as error:
             return _refused(model, known, "", f"not written: {error}", ())
-        return _compared(model, known, file, samples, seed, advised=True)
+        return _compared(model, known, file, samples, seed, advised=True, explain=explain)
 
 
 def _found(simulator: Simulator) -> None:
@@ -188,7 +185,14 @@ def _load(simulator: Simulator, source: Source) -> Loaded:
 
 
 def _compared(
-    model: Model, simulator: Simulator, file: str, samples: int, seed: int, *, advised: bool = False
+    model: Model,
+    simulator: Simulator,
+    file: str,
+    samples: int,
+    seed: int,
+    *,
+    advised: bool,
+    explain: bool,
 ) -> InSimulator:
     """A file in a simulator; ``advised``: of one that is written for it."""
     _found(simulator)
@@ -219,7 +223,7 @@ def _compared(
         model.name, PROGRAMS[simulator].title, loaded.version, file, found, loaded.precision,
         tuple(each for each in known if other & {*each.affects}),
     )  # fmt: skip
-    if result.same:
+    if result.same or not explain:
         return result
     return replace(result, explained=_explained(result, description, loaded))
 
