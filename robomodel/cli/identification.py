@@ -62,7 +62,8 @@ def identify(
         Any,
         options_of(
             rm.identify,
-            "prior robust balanced cutoff offsets ratios stribeck asymmetric friction delays folds",
+            "prior robust balanced cutoff offsets ratios stribeck asymmetric friction losses "
+            "delays folds",
         ),
         options_of(read_log, READING),
     ],

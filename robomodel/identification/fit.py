@@ -115,8 +115,8 @@ class Data:
 class Fit:
     """Values (p,) with their covariance, sensor unknowns (m,) with their deviations.
 
-    ``effective``: for each coordinate (nv,) the number of samples with independent errors that
-    tell as much of a mean as its own.
+    ``together``: covariance (m, m) of the sensor unknowns. ``effective``: for each coordinate (nv,)
+    the number of samples with independent errors that tell as much of a mean as its own.
     """
 
     values: Array
@@ -124,6 +124,7 @@ class Fit:
     unknowns: Array
     spread: Array
     effective: Array
+    together: Array
 
 
 def fitted(data: Data, readings: Sensors, prior: ParameterPrior) -> Fit:
@@ -209,7 +210,7 @@ def fitted(data: Data, readings: Sensors, prior: ParameterPrior) -> Fit:
     deviations = np.sqrt(np.diag(covariance)[free:])
     return Fit(
         nominal + directions @ z, directions @ covariance[:free, :free] @ directions.T, x,
-        deviations, data._count * share,
+        deviations, data._count * share, covariance[free:, free:],
     )  # fmt: skip
 
 

@@ -36,7 +36,8 @@ from robomodel.identification.checks import (
     tried_forms,
 )
 from robomodel.identification.columns import swapped_columns
-from robomodel.identification.fit import Data, Trial, Trials, assumptions, chosen, fitted, rms
+from robomodel.identification.fit import Data, Fit, Trial, Trials, assumptions, chosen, fitted, rms
+from robomodel.identification.gears import EFFICIENCIES, with_efficiencies
 from robomodel.identification.logs import Log, read_log
 from robomodel.identification.sensors import FRICTION, Motion, Sensors, sensors, with_friction
 from robomodel.model.model import Model
@@ -51,7 +52,11 @@ from robomodel.tolerances import TINY
 
 UNKNOWN_SHARE = 0.1  # information gain below which a parameter counts as unknown
 POORLY_LEFT = 0.1  # share of forces that fits to a right log seldom leave
+ROTOR_PASSES = 3  # fits after one without losses, with rotors behind gears as of the one before
 FORM_BLOCKS = 8  # of time, in which forms of friction are compared
+LEAST_PHASE = 0.01  # share of the squares of a gear's force that tells an efficiency
+UNTOLD = 0.2  # relative deviation of an efficiency above which the log tells nothing of it
+UNSURE = 0.03  # relative deviation of an efficiency above which its product is told
 LIFTS = 0.9  # net share of samples in which a joint's velocity lifts its load
 LIFTS_LOOKED_AT = 200  # samples
 SURE = 2.0  # deviations above which a change is listed
@@ -64,8 +69,8 @@ class Calibrated:
     """A calibrated quantity of a sensor or joint.
 
     Attributes:
-        kind: "offset", "ratio", "constant", "static friction", "Stribeck velocity", "bias",
-            "damping difference" or "delay".
+        kind: "offset", "ratio", "constant", "efficiency", "backdrive", "static friction",
+            "Stribeck velocity", "bias", "damping difference" or "delay".
         name: Name of the joint, coupling, actuator or coordinate.
         value: An encoder's offset [rad or m], to be added to its reading; a coupling's ratio, of
             its dependent joint to the next; a motor's torque constant [N m/A]; the excess of
@@ -87,6 +92,8 @@ class Calibrated:
         what = {
             "offset": "zero of the encoder of",
             "constant": "torque constant of",
+            "efficiency": "efficiency while it drives of",
+            "backdrive": "efficiency while it is driven of",
             "static friction": "static friction above Coulomb's of",
             "damping difference": "half the difference of damping both ways of",
         }
@@ -335,6 +342,7 @@ def identify(
     stribeck: bool | str | Iterable[str] = False,
     asymmetric: bool | str | Iterable[str] = False,
     friction: str | None = None,
+    losses: bool | str | Iterable[str] = False,
     delays: bool | str | Iterable[str] = False,
     free: str | Iterable[str] | None = None,
     step: float | None = None,
@@ -388,6 +396,10 @@ def identify(
             beside all parameters) it takes the simplest one that is as good as the best; notes and
             ``forms`` say which. Where friction of one joint depends on the direction, that of all
             joints may; static friction have the joints that predict better with it.
+        losses: Also identify efficiencies of gears (True, or names of actuators), while motors
+            drive and while they are driven, from forces or currents of the motors. If no mass, load
+            or torque constant is known, only the product of both is; notes say so, and which gears
+            are never driven in the log.
         delays: Also identify and remove delays [s] of forces behind the motion (True, or names of
             coordinates), up to 0.25 s, near zero (0.05 s). Requires one motion at even times;
             forces within 0.25 s of its ends are not used.
@@ -429,11 +441,15 @@ def identify(
         raise ValueError(f"friction is None or 'auto', got {friction!r}")
     readings = sensors(
         model, log, constants=constants, offsets=offsets, ratios=ratios, stribeck=stribeck,
-        asymmetric=asymmetric, delays=delays, step=step, cutoff=cutoff,
+        asymmetric=asymmetric, losses=losses, delays=delays, step=step, cutoff=cutoff,
     )  # fmt: skip
     _refuse_zeros(log)
     options = _Options(changing, named, share, robust, balanced, folds)
-    result, left = _identified(model, readings, options)
+    known = [each for each in readings.unknowns if each.kind not in EFFICIENCIES]
+    result, left = _identified(model, replace(readings, unknowns=tuple(known)), options)
+    for _ in range(ROTOR_PASSES if readings.lossy else 0):  # rotors as they were identified
+        readings = replace(readings, rotors=result.model)
+        result, left = _identified(model, readings, options)
     tried = left.tried() if friction else []
     for form in tried:
         if not form.chosen:
@@ -494,6 +510,7 @@ def _identified(model: Model, readings: Sensors, options: _Options) -> tuple[Ide
             readings.unknowns, fit.unknowns.tolist(), fit.spread.tolist(), strict=True
         )
     )
+    notes += loss_notes_of(readings, fit)
     places, rates = readings.states(readings.motion(fit.unknowns))
     result = Identified(
         model=with_laws(with_parameters(changed, fit.values), readings, fit.unknowns),
@@ -754,6 +771,7 @@ def with_laws(model: Model, readings: Sensors, x: Array) -> Model:
     the one and taken from the other. Where a joint has less itself, as its rotor has the rest, the
     file cannot say it, and a warning does.
     """
+    model = with_efficiencies(model, _written_efficiencies(readings, x))
     kinds = (*FRICTION, "delay")
     found: dict[str, dict[str, float]] = {}
     for kind in kinds:
@@ -779,6 +797,51 @@ def with_laws(model: Model, readings: Sensors, x: Array) -> Model:
     )  # fmt: skip
     description = replace(model.description, joints=joints)
     return replace(model, description=description, joints=records)
+
+
+def _written_efficiencies(readings: Sensors, x: Array) -> dict[str, tuple[float, float]]:
+    """Efficiencies that were found, as files can have them: at most 1."""
+    both = [
+        {unknown.name: min(unknown.value(e), 1.0) for unknown, e in readings.of(kind, x)}
+        for kind in EFFICIENCIES
+    ]
+    return {name: (forward, both[1][name]) for name, forward in both[0].items()}
+
+
+def loss_notes_of(readings: Sensors, fit: Fit) -> list[str]:
+    """Notes on efficiencies that the log does not tell."""
+    found = {
+        (unknown.kind, unknown.name): n
+        for n, unknown in enumerate(readings.unknowns) if unknown.kind in EFFICIENCIES
+    }  # fmt: skip
+    if not found:
+        return []
+    missing: dict[str, list[str]] = {"drives": [], "is driven": []}
+    products = list[str]()
+    for name, shares in readings.phases().items():
+        for way, share in zip(missing, shares, strict=True):
+            if share < LEAST_PHASE and ("efficiency", name) in found:
+                kind = EFFICIENCIES[list(missing).index(way)]
+                if fit.spread[found[kind, name]] > UNTOLD:
+                    missing[way].append(name)
+        if ("efficiency", name) not in found or name in (*missing["drives"], *missing["is driven"]):
+            continue
+        at = [found[kind, name] for kind in EFFICIENCIES]
+        both = float(np.sqrt(max(float(fit.together[np.ix_(at, at)].sum()), 0.0)))
+        if np.max(fit.spread[at]) > UNSURE and both < np.max(fit.spread[at]) / 3.0:
+            product = float(np.prod([readings.unknowns[n].value(fit.unknowns[n]) for n in at]))
+            products.append(f"{name} ({product:.2g})")
+    result = [
+        f"the log has no phase in which these motors' gear {way}, so that its efficiency there is "
+        f"not told: {few(names)}"
+        for way, names in missing.items() if names
+    ]  # fmt: skip
+    if products:
+        result.append(
+            "only the product of both efficiencies is told, as long as no mass, load or torque "
+            f"constant is known: {few(products)}"
+        )
+    return result
 
 
 def _with_law(joint: JointElement, found: Mapping[str, float], lost: list[str]) -> JointElement:

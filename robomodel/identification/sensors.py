@@ -28,6 +28,7 @@ from robomodel.errors import (
     few,
     warn,
 )
+from robomodel.identification.gears import EFFICIENCIES, Gears, with_efficiencies
 from robomodel.identification.regressors import regressor, windowed
 from robomodel.identification.windows import Windows
 from robomodel.model.arguments import as_array, as_numbers, common_batch
@@ -51,6 +52,7 @@ SPREAD = 1.0  # deviation of its logarithm, and of static friction in units of t
 ASSUMED_DELAY = 0.05  # assumed deviation of a delay [s]
 DELAY_UNIT = 0.01  # unit of delays [s]
 LATEST = 0.25  # longest delay [s]; forces within this time of both ends of a log are not used
+EFFICIENCY_DEVIATION = 0.5  # assumed deviation of the logarithm of an efficiency
 FRICTION = ("bias", "damping difference", "static friction", "Stribeck velocity")
 LINEAR = ("offset", "delay", *FRICTION[:3])
 REGRESSOR_PIECE = 16384  # samples whose regressors a call computes: 0.1 to 1 s
@@ -67,9 +69,9 @@ class CalibrationParameter:
 
     ``kind``: "offset" of an encoder (to be added to its reading), "delay" of a coordinate's force,
     or "static friction", "bias" or "damping difference" of a joint, in units of ``nominal``;
-    "ratio" of a coupling, "constant" of a
-    motor or "Stribeck velocity" of a joint, as the logarithm of a factor of ``nominal``. All start
-    at 0. ``deviation``: the assumed standard deviation.
+    "ratio" of a coupling, "constant", "efficiency" and "backdrive" of a motor or "Stribeck
+    velocity" of a joint, as the logarithm of a factor of ``nominal``. All start at 0.
+    ``deviation``: the assumed standard deviation.
     """
 
     kind: str
@@ -118,7 +120,8 @@ class Sensors:
     ``place``, ``rate`` and ``pull``: positions, velocities and accelerations of the joints
     ``encoders``, or of all coordinates if these are None. ``drive``: forces (..., nv), or currents
     (..., nu) with ``constants`` (nu,). ``step``: time between samples that are filtered;
-    ``interval``: time between samples in any case.
+    ``interval``: time between samples in any case. ``rotors``: the model with the numbers of
+    rotors behind lossy gears.
     """
 
     model: Model
@@ -132,6 +135,7 @@ class Sensors:
     step: float | None
     cutoff: float
     interval: float | None = None
+    rotors: Model | None = None
     unknowns: tuple[CalibrationParameter, ...] = ()
 
     @cached_property
@@ -169,7 +173,33 @@ class Sensors:
     def at(self, x: Array) -> tuple[Array, Array, Model]:
         """Rows (n, nv, p), forces (n, nv), nan if not measured, and the model at unknowns x."""
         motion = self.motion(x)
-        return motion.rows, self.forces(motion, x), motion.model
+        return self._rows(motion, x), self.forces(motion, x), motion.model
+
+    def _rows(self, motion: Motion, x: Array) -> Array:
+        """Rows (n, nv, p); friction of rotors' bearings passes no lossy gear."""
+        if not self.lossy:
+            return motion.rows
+        names = parameters(motion.model).names
+        lost = self._gears.lost_of_bearings(self._drive(motion, x), self._efficiencies(x))
+        result = motion.rows.copy()
+        for i, n in enumerate(self.lossy):
+            actuator = self.model.actuators[n]
+            if not actuator.turns_rotor:
+                continue
+            for k, kind in enumerate(("damping", "friction")):
+                column = np.broadcast_to(lost[..., i, k], (*self.batch, self.model.nv))
+                pieces = column.reshape(-1, *column.shape[-2:])
+                if self.windows is not None:
+                    pieces = np.stack([self.windows.mean(each) for each in pieces])
+                at = names.index(f"{actuator.joint}.{kind}")
+                result[..., at] -= pieces.reshape(-1, self.model.nv)
+        return result
+
+    def _drive(self, motion: Motion, x: Array) -> Array:
+        """The motors' generalised forces (..., nv)."""
+        factors = {u.name: math.exp(e) for u, e in self.of("constant", x)}
+        drive = self._forces(motion.model, motion.q, factors)
+        return np.broadcast_to(drive, (*self.batch, motion.model.nv))
 
     def motion(self, x: Array) -> Motion:
         """The motion at unknowns x, of which zeros of encoders and ratios change it."""
@@ -227,6 +257,45 @@ class Sensors:
         return result | {u.name: u.value(e) for u, e in self.of("delay", x)}
 
     @cached_property
+    def lossy(self) -> list[int]:
+        """The actuators whose gears lose power, by the file or as far as the forces tell."""
+        anew = self.laws("efficiency")
+        return [n for n, x in enumerate(self.model.actuators) if x.lossy or x.name in anew]
+
+    @cached_property
+    def _gears(self) -> Gears:
+        """Those gears, in the motion as it was measured."""
+        motion, pull = self._nominal, self.pull
+        if pull is None:
+            step = self.step or 1.0
+            pull = np.gradient(motion.v, step, axis=-2)
+        return Gears.of(
+            self.rotors or self.model, self.lossy, motion.q, motion.v, pull, self.wrenches,
+            predicted=self.rotors is not None,
+        )  # fmt: skip
+
+    def _efficiencies(self, x: Array) -> Array:
+        """Efficiencies (m, 2) of the lossy gears forward and back, at unknowns x."""
+        actuators = [self.model.actuators[n] for n in self.lossy]
+        result = np.array([[each.efficiency, each.backdrive] for each in actuators])
+        names = [each.name for each in actuators]
+        for column, kind in enumerate(EFFICIENCIES):
+            for unknown, e in self.of(kind, x):
+                result[names.index(unknown.name), column] = unknown.value(e)
+        return result
+
+    def phases(self) -> dict[str, tuple[float, float]]:
+        """Shares of the squares of each lossy gear's force while it drives, and is driven."""
+        drive = self._drive(self._nominal, np.zeros(len(self.unknowns)))
+        through = self._gears.through(drive)
+        ahead = self._gears.driving(drive)
+        size = np.nansum(through**2, axis=tuple(range(through.ndim - 1)))
+        driven = np.nansum(np.where(ahead, 0.0, through**2), axis=tuple(range(through.ndim - 1)))
+        shares = (driven / np.maximum(size, TINY)).tolist()
+        names = [self.model.actuators[n].name for n in self.lossy]
+        return {name: (1.0 - x, x) for name, x in zip(names, shares, strict=True)}
+
+    @cached_property
     def batch(self) -> tuple[int, ...]:
         """The shape of all samples."""
         wrenches = (np.shape(each)[:-1] for each in self.wrenches.values())
@@ -234,10 +303,9 @@ class Sensors:
 
     def forces(self, motion: Motion, x: Array) -> Array:
         """Forces (n, nv) that the parameters explain, nan if not measured, at unknowns x."""
-        factors = {u.name: math.exp(e) for u, e in self.of("constant", x)}
-        drive = np.broadcast_to(
-            self._forces(motion.model, motion.q, factors), (*self.batch, motion.model.nv)
-        )
+        drive = self._drive(motion, x)
+        if self.lossy:
+            drive = drive - self._gears.lost(drive, self._efficiencies(x))
         known = motion.known - self._friction(motion, x)
         if self.windows is None:
             return (self._in_time(drive, x) + known).reshape(-1, motion.model.nv)
@@ -348,11 +416,14 @@ class Sensors:
         """Derivatives of rows · values - forces (at x: ``error``) by each unknown (n, nv, ·)."""
         columns = []
         motion = self.motion(x)
-        level = motion.rows @ values
+        level = self._rows(motion, x) @ values
+        reaching = self._predicted_by_gears() if self.rotors and self.lossy else {}
         for i, unknown in enumerate(self.unknowns):
             moved = x.copy()
             moved[i] += DIFFERENCE
-            if unknown.kind in MOVING:
+            if (part := reaching.get((unknown.kind, unknown.name))) is not None:
+                columns.append(part if unknown.kind == "backdrive" else -part)
+            elif unknown.kind in (*MOVING, *EFFICIENCIES):
                 rows, force, _ = self.at(moved)
                 columns.append((rows @ values - force - error) / DIFFERENCE)
             else:
@@ -370,6 +441,22 @@ class Sensors:
         for i, unknown in enumerate(self.unknowns):
             if unknown.kind == "constant":
                 result[:, i] = share[:, names.index(unknown.name)]
+        return result
+
+    def _predicted_by_gears(self) -> dict[tuple[str, str], Array]:
+        """Forces (n, nv) that reach the joints while motors drive and are driven, by a model.
+
+        As the slopes by efficiencies they are without the errors of the measured forces, which
+        would make these dependent on each other.
+        """
+        result = {}
+        for kind, parts in zip(EFFICIENCIES, self._gears.predicted, strict=True):
+            for k, n in enumerate(self.lossy):
+                part = np.broadcast_to(parts[..., k], (*self.batch, self.model.nv))
+                pieces = part.reshape(-1, *part.shape[-2:])
+                if self.windows is not None:
+                    pieces = np.stack([self.windows.mean(each) for each in pieces])
+                result[kind, self.model.actuators[n].name] = pieces.reshape(-1, self.model.nv)
         return result
 
     def laws(self, kind: str) -> list[str]:
@@ -496,6 +583,7 @@ def sensors(
     ratios: bool | str | Iterable[str] = False,
     stribeck: bool | str | Iterable[str] = False,
     asymmetric: bool | str | Iterable[str] = False,
+    losses: bool | str | Iterable[str] = False,
     delays: bool | str | Iterable[str] = False,
     step: float | None = None,
     cutoff: float = 5.0,
@@ -518,7 +606,17 @@ def sensors(
     if log.a is not None:
         pull = arrays["a"] = as_array(log.a, nv, "a", "nv")
         check_finite(pull, "a", labels)
+    driven = tuple(each.name for each in model.actuators)
+    if geared := _chosen(losses, driven, "losses", "actuator"):
+        filed = {each.name: (each.efficiency, each.backdrive) for each in model.actuators}
+        model = with_efficiencies(
+            model, {n: filed[n] if min(filed[n]) > 0.0 else (1.0, 1.0) for n in geared}
+        )
     unknowns = _offsets(model, names, offsets)
+    unknowns += [
+        CalibrationParameter(kind, each.name, EFFICIENCY_DEVIATION, getattr(each, kind))
+        for each in model.actuators if each.name in geared for kind in EFFICIENCIES
+    ]  # fmt: skip
     unknowns += [
         CalibrationParameter("ratio", name, RATIO, k) for name, k in _ratios(model, ratios).items()
     ]
@@ -531,7 +629,6 @@ def sensors(
     else:
         currents = cast(Array, log.currents)
         drive = arrays["currents"] = as_array(currents, len(model.actuators), "currents", "nu")
-        driven = tuple(each.name for each in model.actuators)
         check_finite(np.where(np.isnan(drive), 0.0, drive), "currents", driven)
         torque_constants, more = _constants(model, constants)
         unknowns += more
@@ -554,7 +651,8 @@ def sensors(
         ]
     readings = Sensors(
         model, np.broadcast_to(place, (*batch, nq)), rate, pull, drive, torque_constants,
-        log.f_ext, None if names is None else tuple(names), step, cutoff, interval, tuple(unknowns),
+        log.f_ext, None if names is None else tuple(names), step, cutoff, interval,
+        unknowns=tuple(unknowns),
     )  # fmt: skip
     if names is None:
         model.check(place, rate, tolerance=TYPED)

@@ -35,7 +35,7 @@ EFFECTIVE = (
     "alike for some time, which all deviations take into account."
 )
 DELAYS = ("delay",)
-SENSORS = ("offset", "ratio", "constant")
+SENSORS = ("offset", "ratio", "constant", "efficiency", "backdrive")
 TITLES = {
     "bias": "bias (half the difference both ways)",
     "damping difference": "half the difference of damping both ways",

@@ -1,0 +1,199 @@
+"""Losses of gears in a measured motion: what reaches the joints of the motors' forces.
+
+Of a motor's force P, less what its rotor and bearing take, η P reaches the joints while it drives,
+and P/η_b while they drive it (both as of :class:`robomodel.dynamics.contact.problem.Meshes`). So
+the rest is known at each time from the measured force, and linear parameters stay linear.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from robomodel.arrays import Array, Mask
+from robomodel.description import Description, PolynomialCoupling
+from robomodel.dynamics import passive_force
+from robomodel.dynamics import rnea as forces
+from robomodel.dynamics.actuators.maps import actuator_map
+from robomodel.dynamics.baselines import spanning_tree
+from robomodel.dynamics.recursions.rnea import rnea
+from robomodel.model.actuators import Actuator
+from robomodel.model.model import Model
+from robomodel.scalars import stack, unstack
+
+EFFICIENCIES = ("efficiency", "backdrive")
+
+
+@dataclass(frozen=True, eq=False)
+class Gears:
+    """The motors with lossy gears ``at`` these places, in a motion (...).
+
+    ``rates`` and ``own`` (..., m): their rates, and the forces that rotors take; ``bearings`` (...,
+    m, 2): those of bearings at unit damping and unit friction, and ``resisting`` (..., m) those of
+    the model's; ``matrix`` (..., nv, nu): B. ``needed`` (..., nv): forces that a model needs
+    without losses, whose signs tell where motors drive. The measured ones do where it is None;
+    their errors then take some samples for the other way.
+    """
+
+    at: tuple[int, ...]
+    rates: Array
+    own: Array
+    bearings: Array
+    resisting: Array
+    matrix: Array
+    needed: Array | None = None
+
+    @staticmethod
+    def of(
+        model: Model, at: Sequence[int], q: Array, v: Array, a: Array,
+        wrenches: Mapping[str, ArrayLike] | None = None, *, predicted: bool = False,
+    ) -> Gears:  # fmt: skip
+        """Of motions (..., ·) with accelerations a; rotors have the numbers of ``model``.
+
+        ``predicted``: the model tells where motors drive, under ``wrenches``.
+        """
+        batch = np.broadcast_shapes(q.shape[:-1], v.shape[:-1], a.shape[:-1])
+        q, v, a = (np.broadcast_to(x, (*batch, x.shape[-1])) for x in (q, v, a))
+        entries = [x for row in actuator_map(model, unstack(q)) for x in row]
+        matrix = stack(entries, batch).reshape(*batch, model.nv, len(model.actuators))
+        g = model.constraint_jacobian(q)
+        speeds = np.einsum("...ij,...j->...i", g, v)
+        pulls = np.einsum("...ij,...j->...i", g, a) + model.constraint_bias(q, v)
+        places = model.spanning_positions(unstack(q))
+        torques = rnea(spanning_tree(model), places, unstack(speeds), unstack(pulls))
+        rates, own, bearings, resisting = (list[Array]() for _ in range(4))
+        for actuator in (model.actuators[n] for n in at):
+            rates.append(np.sum([k * speeds[..., row] for row, k in actuator.rows], axis=0))
+            row, k = actuator.rows[0]
+            joint, w = model.joints[model.joint_names.index(actuator.joint)], speeds[..., row]
+            unit = np.stack([w, np.sign(w)], axis=-1) / k * actuator.turns_rotor
+            if actuator.turns_rotor:
+                force = (np.asarray(torques[row]) + joint.law.force(w)) / k
+            elif len(actuator.rows) == 1:
+                force = joint.armature * pulls[..., row] / k
+            else:
+                force = np.zeros(batch)
+            own.append(force)
+            bearings.append(unit)
+            resisting.append(unit @ np.array([joint.damping, joint.friction]))
+        needed = None
+        if predicted:
+            resist = [
+                joint.damping * w + joint.friction * np.sign(w) + joint.law.force(w)
+                if joint.nv == 1 else 0.0 * w
+                for joint, node in zip(model.joints, model.nodes, strict=True)
+                for w in (speeds[..., row] for row in node.freedoms)
+            ]  # fmt: skip
+            needed = forces(model, q, v, a, f_ext=wrenches or None)
+            needed = needed - passive_force(model, q, np.zeros(model.nv))
+            needed = needed + np.einsum("...ij,...i->...j", g, np.stack(resist, axis=-1))
+        return Gears(
+            tuple(at), np.stack(rates, axis=-1), np.stack(own, axis=-1),
+            np.stack(bearings, axis=-2), np.stack(resisting, axis=-1), matrix, needed,
+        )  # fmt: skip
+
+    def through(self, drive: Array) -> Array:
+        """Forces (..., m) behind the rotors, of the motors' generalised forces (..., nv)."""
+        return np.asarray(np.einsum("...ij,...j->...i", self._inverse, drive) - self.own)
+
+    def driving(self, drive: Array) -> Mask:
+        """Where motors drive their joints (..., m)."""
+        return self._drives(drive) if self.needed is None else self._expected
+
+    def _drives(self, drive: Array) -> Mask:
+        return np.asarray((self.through(drive) - self.resisting) * self.rates > 0.0)
+
+    @cached_property
+    def _expected(self) -> Mask:
+        assert self.needed is not None
+        return self._drives(self.needed)
+
+    @cached_property
+    def _inverse(self) -> Array:
+        """Forces of these motors (..., m, nv) by generalised forces."""
+        return np.asarray(np.linalg.pinv(self.matrix)[..., list(self.at), :])
+
+    def gains(self, drive: Array, efficiencies: Array) -> Array:
+        """What reaches the joints of a unit force (..., m), by efficiencies (m, 2)."""
+        forward, back = efficiencies.T
+        return np.asarray(np.where(self.driving(drive), forward, 1.0 / back))
+
+    def lost(self, drive: Array, efficiencies: Array) -> Array:
+        """Generalised forces (..., nv) that gears lose of the motors', without their bearings."""
+        share = (1.0 - self.gains(drive, efficiencies)) * self.through(drive)
+        return np.asarray(np.einsum("...im,...m->...i", self._columns, share))
+
+    def lost_of_bearings(self, drive: Array, efficiencies: Array) -> Array:
+        """The same (..., nv, m, 2) of the forces of bearings at unit damping and friction."""
+        share = (1.0 - self.gains(drive, efficiencies))[..., None] * self.bearings
+        return np.asarray(np.einsum("...im,...mk->...imk", self._columns, share))
+
+    @property
+    def predicted(self) -> tuple[Array, Array]:
+        """Generalised forces (..., nv, m) that reach the joints, while motors drive and if not.
+
+        As the model needs them.
+        """
+        assert self.needed is not None
+        parts = self._columns * (self.through(self.needed) - self.resisting)[..., None, :]
+        ahead = self.driving(self.needed)[..., None, :]
+        return np.where(ahead, parts, 0.0), np.where(ahead, 0.0, parts)
+
+    @cached_property
+    def _columns(self) -> Array:
+        return np.asarray(self.matrix[..., list(self.at)])
+
+
+def with_efficiencies(model: Model, found: Mapping[str, tuple[float, float]]) -> Model:
+    """The model whose gears of these actuators have efficiencies forward and back.
+
+    They stand at the coupling of the actuator's rotor, or at its reduction; ValueError where there
+    is neither.
+    """
+    description, turned = model.description, set[str]()
+    for actuator in model.actuators:
+        if actuator.name in found:
+            description, turns = _written(model, description, actuator, found[actuator.name])
+            turned |= {actuator.name} if turns else set()
+    actuators = tuple(
+        replace(
+            each, efficiency=found[each.name][0], backdrive=found[each.name][1],
+            turns_rotor=each.name in turned,
+        )
+        if each.name in found else each
+        for each in model.actuators
+    )  # fmt: skip
+    return replace(model, description=description, actuators=actuators)
+
+
+def _written(
+    model: Model, description: Description, actuator: Actuator, efficiencies: tuple[float, float]
+) -> tuple[Description, bool]:
+    """The description with an actuator's efficiencies; True if they are its rotor's coupling's."""
+    forward, back = efficiencies
+    ties = [each for each in model.couplings if each.kind != "mimic"]
+    for n, (element, tie) in enumerate(zip(description.couplings, ties, strict=True)):
+        if isinstance(element, PolynomialCoupling) or len(actuator.rows) != 1:
+            continue
+        rotor = dict(tie.terms).get(actuator.joint) and model.joint_names.index(actuator.joint)
+        if rotor and rotor not in model.parents:
+            new = replace(element, efficiency=forward, backdrive=back)
+            couplings = (*description.couplings[:n], new, *description.couplings[n + 1 :])
+            return replace(description, couplings=couplings), True
+    transmissions = tuple(
+        replace(each, actuators=tuple(
+            replace(end, efficiency=forward, backdrive=back) if end.name == actuator.name else end
+            for end in each.actuators
+        ))
+        for each in description.transmissions
+    )  # fmt: skip
+    if transmissions == description.transmissions:
+        raise ValueError(
+            f"losses: the file has no gear of '{actuator.name}' that could lose power, neither a "
+            "coupling of its rotor nor a reduction of its own"
+        )
+    return replace(description, transmissions=transmissions), False
