@@ -52,7 +52,7 @@ class Gears:
         model: Model, at: Sequence[int], q: Array, v: Array, a: Array,
         wrenches: Mapping[str, ArrayLike] | None = None, *, predicted: bool = False,
     ) -> Gears:  # fmt: skip
-        """Of motions (..., ·) with accelerations a; rotors have the numbers of ``model``.
+        """Gears in motions (..., ·) with accelerations a; rotors have the numbers of ``model``.
 
         ``predicted``: the model tells where motors drive, under ``wrenches``.
         """

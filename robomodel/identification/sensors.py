@@ -264,7 +264,7 @@ class Sensors:
 
     @cached_property
     def _gears(self) -> Gears:
-        """Those gears, in the motion as it was measured."""
+        """Lossy gears in the motion as it was measured."""
         motion, pull = self._nominal, self.pull
         if pull is None:
             step = self.step or 1.0
