@@ -118,7 +118,7 @@ class Gears:
         return np.asarray(np.linalg.pinv(self.matrix)[..., list(self.at), :])
 
     def gains(self, drive: Array, efficiencies: Array) -> Array:
-        """What reaches the joints of a unit force (..., m), by efficiencies (m, 2)."""
+        """Shares (..., m) of the forces that reach the joints, by efficiencies (m, 2)."""
         forward, back = efficiencies.T
         return np.asarray(np.where(self.driving(drive), forward, 1.0 / back))
 
