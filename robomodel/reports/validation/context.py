@@ -17,6 +17,7 @@ from robomodel.dynamics import crba
 from robomodel.errors import NOWHERE, ClosureError, Source
 from robomodel.mechanism.graph import WORLD
 from robomodel.model import Model
+from robomodel.model.configurations.functions import constraint_jacobian
 from robomodel.model.elements import Cluster, Node
 from robomodel.reach.limb import select_in
 from robomodel.reports.validation.bounds import BOUNDS
@@ -269,7 +270,8 @@ class CheckContext:
         poses = [self.model.neutral()]
         with suppress(ClosureError):
             poses += [self.model.random_configuration(rng) for _ in range(POSES)]
-        g = self.model.constraint_jacobian(np.array(poses))
+        # a few configurations are worth no compiling
+        g = np.array(constraint_jacobian(self.model).on_arrays(np.array(poses)))
         mass = np.array(crba(self.model, np.array(poses), backend="numpy"))
         for rotor in self.rotors:
             spin = g[:, self.model.nodes[rotor.body].v]
