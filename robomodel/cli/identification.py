@@ -79,7 +79,8 @@ def identify(
     information_gain, coefficients by parameter, and pivot, its first parameter), parameters (of
     each name, before, value, deviation and information_gain), changes (combinations by the forces
     that their change makes: of each group, before, coordinate, force and share), sensors (of each
-    kind, name, value and deviation), unknown (names of those of which the log told less than a
+    kind, name, value and deviation), forms (of friction, with --friction auto: of each form, share,
+    joints, offset, one_way and chosen), unknown (names of those of which the log told less than a
     tenth), unused (columns), notes, suspicions (units, signs, limits and delays that cannot be:
     the exit status is then 1).
 

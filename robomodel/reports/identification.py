@@ -8,6 +8,7 @@ import numpy as np
 
 from robomodel.arrays import Array
 from robomodel.identification import Identified, IdentifiedGroup, parameters
+from robomodel.identification.identification import GroupChange
 from robomodel.identification.sensors import FRICTION
 from robomodel.model import Model
 from robomodel.model.elements import units_of
@@ -34,7 +35,6 @@ EFFECTIVE = (
     "'samples count as': as many samples with independent errors would tell as much; errors are "
     "alike for some time, which all deviations take into account."
 )
-DELAYS = ("delay",)
 SENSORS = ("offset", "ratio", "constant", "efficiency", "backdrive")
 TITLES = {
     "bias": "bias (half the difference both ways)",
@@ -52,17 +52,18 @@ def document(fit: Identified, model: Model, source: str, unused: Sequence[str] =
     before = parameters(model).values
     unknown: list[Part] = [UNKNOWN, Bullets(by_owner(fit.unknown))] if fit.unknown else []
     identified = [group for group in fit.groups if group.known]
+    changes = fit.changes(before) if fit.fitted else ()
     left = "Root mean squares of forces, and of what is left of them"
     sections = [
         Section("Suspicious: look at the log before the results", [Bullets(fit.suspicions)]),
         Section("Notes", [Bullets(fit.notes)]),
-        Section("What changed most, by the forces that it makes", [_changes(fit, before)]),
+        Section("What changed most, by the forces that it makes", [_changes(changes)]),
         Section(left if fit.fitted else "Forces, and what the file's parameters leave of them",
                 [_residuals(fit, model), *([EFFECTIVE] if fit.fitted else [])]),
         Section("Friction beside Coulomb's and viscous friction", [_friction(fit)]),
         Section("Forms of friction, by prediction of blocks not seen", [_forms(fit)]),
-        Section("Delays of forces behind the motion", [_calibrated(fit, "coordinate", DELAYS)]),
-        Section("Sensors", [_calibrated(fit, "sensor", SENSORS)]),
+        Section("Delays of forces behind the motion", [_delays(fit)]),
+        Section("Sensors", [_sensors(fit)]),
         Section("Measured and predicted forces", list(_plots(fit, model))),
         Section(
             "Identifiable combinations of parameters",
@@ -72,11 +73,11 @@ def document(fit: Identified, model: Model, source: str, unused: Sequence[str] =
         Section("Not identifiable from this log", unknown),
         Section("Columns that were not used", [Bullets(unused)]),
         Section(
-            "All parameters", [_parameters(fit, before, range(len(fit.names)))],
+            "All parameters", [_parameters(fit, before)],
             on_page=True, folded=True,
         ),
     ]  # fmt: skip
-    data = _data(fit, model, before, unused)
+    data = _data(fit, model, before, changes, unused)
     summary, file = _summary(fit, source), model.description.source.file
     return Document(model.name, summary, sections, data, file, "identification")
 
@@ -110,12 +111,12 @@ def _summary(fit: Identified, source: str) -> str:
     return f"{summary}: {left:.2g} % of the forces are left, by the file's parameters {file:.2g} %"
 
 
-def _changes(fit: Identified, before: Array) -> Table:
+def _changes(changes: Sequence[GroupChange]) -> Table:
     """Combinations whose change makes the largest forces."""
     rows: list[list[Cell]] = [
         [each.group.name, each.before, each.group.value, f"± {each.group.deviation:.2g}",
          each.group.unit, f"{100.0 * each.share:.2g} % of {each.coordinate}'s"]
-        for each in (fit.changes(before) if fit.fitted else ())
+        for each in changes
     ]  # fmt: skip
     columns = ["combination", "file", "identified", "deviation", "unit", "makes forces"]
     return Table(columns, rows, digits=4)
@@ -246,7 +247,7 @@ def _histogram(name: str, error: Array) -> Plot:
     )  # fmt: skip
 
 
-def _parameters(fit: Identified, before: Array, which: Sequence[int]) -> Table:
+def _parameters(fit: Identified, before: Array) -> Table:
     """Parameters beside the file's; those that the motions do not identify are grey."""
     ends, unknown = fit.interval(), set(fit.unknown)
     rows: list[list[Cell]] = [
@@ -254,21 +255,30 @@ def _parameters(fit: Identified, before: Array, which: Sequence[int]) -> Table:
          "held" if fit.deviation[i] == 0.0 else f"{ends[i, 0]:.4g} to {ends[i, 1]:.4g}",
          unit_of(fit.model, fit.names[i]),
          f"{100.0 * fit.information_gain[i]:.0f} %", "unknown" if fit.names[i] in unknown else ""]
-        for i in which
+        for i in range(len(fit.names))
     ]  # fmt: skip
     columns = ["parameter", "file", "identified", "95 % between", "unit", "information gain",
                ""]  # fmt: skip
-    faint = [n for n, i in enumerate(which) if fit.names[i] in unknown]
+    faint = [i for i, name in enumerate(fit.names) if name in unknown]
     return Table(columns, rows, digits=4, faint=faint)
 
 
-def _calibrated(fit: Identified, what: str, kinds: Sequence[str]) -> Table:
-    """Quantities of sensors of these kinds."""
+def _delays(fit: Identified) -> Table:
+    """Delays by coordinate."""
     rows: list[list[Cell]] = [
-        [each.name if kinds == DELAYS else each.title, float(each.value), f"± {each.deviation:.2g}"]
-        for each in fit.sensors if each.kind in kinds
+        [each.name, float(each.value), f"± {each.deviation:.2g}"]
+        for each in fit.sensors if each.kind == "delay"
     ]  # fmt: skip
-    return Table([what, "delay [s]" if kinds == DELAYS else "value", "deviation"], rows, digits=4)
+    return Table(["coordinate", "delay [s]", "deviation"], rows, digits=4)
+
+
+def _sensors(fit: Identified) -> Table:
+    """Other quantities of sensors, and efficiencies."""
+    rows: list[list[Cell]] = [
+        [each.title, float(each.value), f"± {each.deviation:.2g}"]
+        for each in fit.sensors if each.kind in SENSORS
+    ]  # fmt: skip
+    return Table(["sensor", "value", "deviation"], rows, digits=4)
 
 
 def _friction(fit: Identified) -> Table:
@@ -292,7 +302,10 @@ def _forms(fit: Identified) -> Table:
     return Table(["friction", "of forces left", "static friction of", ""], rows)
 
 
-def _data(fit: Identified, model: Model, before: Array, unused: Sequence[str]) -> dict[str, object]:
+def _data(
+    fit: Identified, model: Model, before: Array, changes: Sequence[GroupChange],
+    unused: Sequence[str],
+) -> dict[str, object]:  # fmt: skip
     coordinates = zip(
         model.dof_names,
         fit.residual,
@@ -310,7 +323,7 @@ def _data(fit: Identified, model: Model, before: Array, unused: Sequence[str]) -
         "coordinates": [dict(zip(COORDINATE, row, strict=True)) for row in coordinates],
         "parameters": [dict(zip(PARAMETER, row, strict=True)) for row in values],
         "groups": fit.groups,
-        "changes": fit.changes(before) if fit.fitted else [],
+        "changes": list(changes),
         "sensors": fit.sensors,
         "forms": fit.forms,
         "unknown": fit.unknown,
