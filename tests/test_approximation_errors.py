@@ -16,8 +16,10 @@ from texts import four_bar, joint, link, loop, robot
 
 import robomodel as rm
 from robomodel import approximation_errors
+from robomodel.dynamics.actuators.envelopes import efforts_at
 from robomodel.dynamics.lumped import approximate
 from robomodel.errors import DescriptionError
+from robomodel.model.spins import find_spins, kinematics
 from robomodel.opentree.tree import OpenTree, TreeOptions, written_tree
 from robomodel.opentree.tree_joints import sheet
 from robomodel.reports.approximation import (
@@ -354,3 +356,47 @@ def test_what_cannot_be_written_is_told(run, tmp_path: Path) -> None:
     assert "none of its joints" in err
     with pytest.raises(DescriptionError, match="root element <mujoco>"):
         annotate_mjcf(stock_urdf(), "f.urdf", {"j": 1.0})
+
+
+@pytest.mark.slow
+def test_efforts_are_those_of_each_state() -> None:
+    """A joint's torque while the other gets none, by the motors' rates there."""
+    model = rm.robots.load("parallel_ankle")
+    q = np.array([model.random_configuration(k) for k in range(6)])
+    bodies = [model.joint_names.index(name) for name in ("pitch", "roll")]
+    found = np.array([efforts_at(model, body, q) for body in bodies])
+    for n, at in enumerate(q):
+        g = model.constraint_jacobian(at)
+        motors = np.array([sum(k * g[r] for r, k in each.rows) for each in model.actuators])
+        limb = g[[model.nodes[body].velocities.start for body in bodies]]
+        torques = np.linalg.inv(motors @ np.linalg.inv(limb)).T  # of motors, for 1 N m on each
+        most = [each.effort_limit for each in model.actuators]
+        np.testing.assert_allclose(found[:, n], np.min(most / np.abs(torques.T), axis=1), rtol=1e-7)
+
+
+def test_locked_spins_begin_at_neutral_and_across_the_swing(tmp_path: Path) -> None:
+    """The rod's line swings about the carrier's axis of its universal joint; loops stay closed."""
+    bar = (
+        '<mujoco><worldbody><body name="crank"><joint name="j" axis="0 0 1"/><geom size=".1"/>'
+        '<body name="rod" pos=".3 0 0"><joint name="ball" type="ball"/>'
+        '<geom type="capsule" fromto="0 0 0 .4 .3 0" size=".02"/></body></body>'
+        '<body name="rocker" pos="1 .3 .2"><joint name="k" axis="0 .6 .8"/><geom size=".1"/></body>'
+        '</worldbody><equality><connect body1="rod" body2="rocker" anchor=".5 .2 0"/></equality>'
+        "</mujoco>"
+    )
+    (tmp_path / "bar.xml").write_text(bar, encoding="utf-8")
+    free = rm.load(tmp_path / "bar.xml")
+    locked = rm.load(tmp_path / "bar.xml", spins="locked")
+    before, after = (m.joint_positions(m.neutral()) for m in (free, locked))
+    np.testing.assert_allclose([after[n] for n in "jk"], [before[n] for n in "jk"], atol=1e-9)
+    spin = next(each for each in locked.description.loops if each.name.startswith("spin"))
+    axis = np.array(spin.predecessor.origin.rotation)[:, 0]
+    (rod,) = find_spins(free)
+    cluster, lines = locked.clusters[0], []
+    for step in (-1e-4, 1e-4):
+        q = locked.close(locked.integrate(locked.neutral(), np.array([step])))
+        poses, _ = kinematics(cluster.geometry, np.array(locked.spanning_positions(q.tolist())))
+        (crank, _), (turn, _) = (poses[locked.joint_names.index(x)] for x in ("j", "ball"))
+        lines.append(crank.T @ turn @ rod.line)
+    way = lines[1] - lines[0]
+    assert abs(axis @ way) < 1e-3 * np.linalg.norm(way)

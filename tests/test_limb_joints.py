@@ -79,3 +79,24 @@ def test_subsets_are_counted() -> None:
     for total in range(6):
         every = itertools.chain(*(itertools.combinations(sizes, n) for n in range(7)))
         assert limb._combinations(sizes, total) == sum(sum(each) == total for each in every)
+
+
+@pytest.mark.slow
+def test_a_rod_that_hangs_on_the_shin_carries_nothing(tmp_path: Path) -> None:
+    """Of a leg of two parallel rods, the one that the shin hangs on."""
+    text = (
+        '<mujoco><worldbody><body name="back"><joint name="thigh" axis="0 1 0"/>'
+        '<geom type="capsule" fromto="0 0 0 0 0 -.3" size=".02" mass="1"/>'
+        '<body name="shin" pos="0 0 -.3"><joint name="knee" axis="0 1 0"/>'
+        '<geom type="capsule" fromto="0 0 0 .1 0 -.4" size=".03" mass="5"/>'
+        '<body name="front" pos=".1 0 0"><joint name="rod" axis="0 1 0"/>'
+        '<geom type="capsule" fromto="0 0 0 0 0 .3" size=".01" mass=".1"/></body></body></body>'
+        '</worldbody><equality><connect body1="front" body2="world" anchor="0 0 .3"/></equality>'
+        "</mujoco>"
+    )
+    (tmp_path / "leg.xml").write_text(text, encoding="utf-8")
+    model = rm.load(tmp_path / "leg.xml")
+    assert rm.limb_joints(model) == ("thigh",)
+    tree = rm.approximate_tree(model)
+    assert {"thigh", "knee"} <= set(tree.joint_names)
+    assert tree.verdict.startswith("will do")

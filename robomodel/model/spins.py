@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from robomodel.arrays import Array
-from robomodel.description import AT_ORIGIN, Anchor, Description, Joint, Link, Loop, Pose
+from robomodel.description import AT_ORIGIN, ONE_DOF, Anchor, Description, Joint, Link, Loop, Pose
 from robomodel.description.poses import (
     compose,
     inverse,
@@ -39,6 +39,7 @@ from robomodel.scalars import value_of
 from robomodel.tolerances import CLOSED, MOVES, WRITTEN
 
 SPIN_SEED = 20240610
+ONE_WAY = 0.9  # of the most that motions swing a rod: so much across, and it has no axis
 DUMMY = 1e-7  # share of the robot's mass [kg, kg m²] up to which a body is a dummy
 
 
@@ -98,14 +99,8 @@ def _of_cluster(model: Model, cluster: Cluster, share: float) -> list[Spin]:
         if cluster.spanning_v.start <= row < cluster.spanning_v.stop
     }
 
-    def null(q: Array) -> Array:
-        """Orthonormal motions (mobility, nv) in comparable units."""
-        jacobian = geometry.evaluate(q)[1][rows] * unit
-        right: Array = np.linalg.svd(jacobian, full_matrices=True)[2]
-        return right[geometry.nv - cluster.nv :]
-
     start = np.array(cluster.start)
-    still = _Place(geometry, start, null(start), unit)
+    still = _Place(geometry, start, _motions(model, cluster, start), unit)
 
     @cache
     def others() -> list[_Place]:
@@ -116,7 +111,7 @@ def _of_cluster(model: Model, cluster: Cluster, share: float) -> list[Spin]:
             moved = geometry.integrate(start, 0.2 * step / np.linalg.norm(step) * unit)
             q, gap = close(geometry, moved[None], ToNearest(), rows=rows)
             if gap[0] <= CLOSED:
-                places.append(_Place(geometry, q[0], null(q[0]), unit))
+                places.append(_Place(geometry, q[0], _motions(model, cluster, q[0]), unit))
         return places
 
     result: list[Spin] = []
@@ -249,27 +244,18 @@ def locked(description: Description, model: Model, spins: Sequence[Spin]) -> Des
     """The description with one more loop for each spin: a universal joint at the rod's ball.
 
     The ball itself stays. The loop's condition, a cosine, changes with the spin one for one at the
-    file's configuration, and less where the rod is tilted.
+    file's configuration, and less where the rod is tilted towards the carrier's axis: this is the
+    one about which the rod swings most (:func:`_swung_about`). Loops with spins close from where
+    they are at neutral.
     """
     names = {loop.name for loop in description.loops}
     elements = {joint.name: joint for joint in description.joints}
     placements = {frame.name: frame.placement for frame in model.frames}
     loops = []
     for spin in spins:
-        cluster = model.clusters[model.nodes[spin.body].cluster]
-        poses, _ = kinematics(cluster.geometry, np.array(cluster.start))
-        local = spin.body - cluster.bodies[0]
-        top, above = local, cluster.geometry.links[local].parent
-        while above >= 0 and not _weighs(model, cluster.bodies[above]):  # parts of the ball
-            top, above = above, cluster.geometry.links[above].parent
-        base = (np.eye(3), np.zeros(3)) if above < 0 else poses[above]
-        rotation, origin = poses[local]
-        line = rotation @ spin.line
-        first = np.cross(line, base[0][:, int(np.argmin(np.abs(base[0].T @ line)))])
-        first /= np.linalg.norm(first)
-        axes = np.stack([first, np.cross(line, first), line], axis=1)
+        top, base, (rotation, origin), axes = _universal(model, spin)
         rod = elements[model.joints[spin.body].name]
-        carrier = elements[model.joints[cluster.bodies[top]].name].parent
+        carrier = elements[model.joints[top].name].parent
         ends = []
         for link, (turn, at) in ((carrier, base), (rod.child, (rotation, origin))):
             on_body = Pose(vec(turn.T @ (origin - at)), rows3(turn.T @ axes))
@@ -280,7 +266,63 @@ def locked(description: Description, model: Model, spins: Sequence[Spin]) -> Des
         loops.append(
             Loop(name, "universal", ends[0], ends[1], axis2=(0.0, 1.0, 0.0), source=rod.source)
         )
-    return replace(description, loops=(*description.loops, *loops))
+    moving = {name for spin in spins
+              for name in model.clusters[model.nodes[spin.body].cluster].joints}  # fmt: skip
+    start = model.joint_positions(model.neutral())
+    joints = tuple(
+        replace(each, initial=float(start[each.name]))
+        if each.name in moving and each.type in ONE_DOF
+        else each
+        for each in description.joints
+    )
+    return replace(description, joints=joints, loops=(*description.loops, *loops))
+
+
+_Frame = tuple[Array, Array]  # rotation, origin
+
+
+def _universal(model: Model, spin: Spin) -> tuple[int, _Frame, _Frame, Array]:
+    """A rod's ball, of which the first body is given, as a universal joint at its cluster's start.
+
+    Also the poses of what carries it and of the rod, and axes: on the former, on the rod, its line.
+    """
+    cluster = model.clusters[model.nodes[spin.body].cluster]
+    poses, twists = kinematics(cluster.geometry, np.array(cluster.start))
+    local = spin.body - cluster.bodies[0]
+    top, above = local, cluster.geometry.links[local].parent
+    while above >= 0 and not _weighs(model, cluster.bodies[above]):  # parts of the ball
+        top, above = above, cluster.geometry.links[above].parent
+    base = (np.eye(3), np.zeros(3)) if above < 0 else poses[above]
+    line = poses[local][0] @ spin.line
+    turns = (twists[local] - twists[above] if above >= 0 else twists[local])[:3]
+    first = _swung_about(model, cluster, line, turns)
+    if first is None:
+        first = np.cross(line, base[0][:, int(np.argmin(np.abs(base[0].T @ line)))])
+        first /= np.linalg.norm(first)
+    axes = np.stack([first, np.cross(line, first), line], axis=1)
+    return cluster.bodies[top], base, poses[local], axes
+
+
+def _swung_about(model: Model, cluster: Cluster, line: Array, turns: Array) -> Array | None:
+    """The axis about which most of a cluster's motions at its start swing a line.
+
+    ``turns`` (3, nv): angular velocities of its rod. None where none, or two, swing it most.
+    """
+    ways = (
+        turns * velocity_units(model, cluster) @ _motions(model, cluster, np.array(cluster.start)).T
+    )
+    swings, sizes, _ = np.linalg.svd(np.cross(line, ways, axisb=0, axisc=0))
+    if sizes[0] <= MOVES or sizes[1:2].sum() > ONE_WAY * sizes[0]:
+        return None
+    axis = np.cross(line, swings[:, 0])
+    return np.asarray(axis / np.linalg.norm(axis))
+
+
+def _motions(model: Model, cluster: Cluster, q: Array) -> Array:
+    """A cluster's orthonormal motions (mobility, nv) at q, in comparable units."""
+    unit, rows = velocity_units(model, cluster), list(cluster.closing_rows)
+    right: Array = np.linalg.svd(cluster.geometry.evaluate(q)[1][rows] * unit)[2]
+    return right[cluster.geometry.nv - cluster.nv :]
 
 
 def hinged(model: Model) -> Description:
@@ -294,25 +336,25 @@ def hinged(model: Model) -> Description:
     elements = {joint.name: joint for joint in model.description.joints}
     placements = {frame.name: frame.placement for frame in model.frames}
     start = model.joint_positions(model.neutral())
-    lines: dict[str, Array] = {}  # in the rods' axes
+    axes_of: dict[str, Array] = {}  # of the universal joint, in the rods' axes
     for spin in find_spins(model):
         rod = elements[model.joints[spin.body].name]
-        lines[rod.name] = np.array(placements[rod.child].rotation).T @ spin.line
+        _, _, (rotation, _), axes = _universal(model, spin)
+        axes_of[rod.name] = np.array(placements[rod.child].rotation).T @ rotation.T @ axes
     locks = {}
     for loop in model.description.loops:
         for joint in elements.values():
             ends = (loop.predecessor.link, loop.successor.link)
             if loop.type == "universal" and ends == (joint.parent, joint.child):
-                axes = np.array(loop.successor.origin.rotation)
-                lines[joint.name] = axes @ np.cross(loop.axis, second_axis(loop))
+                first, second = np.array(loop.axis), np.array(second_axis(loop))
+                axes = np.stack([first, second, np.cross(first, second)], axis=1)
+                axes_of[joint.name] = np.array(loop.successor.origin.rotation) @ axes
                 locks[joint.name] = loop
     hinges: dict[str, tuple[Joint, Joint]] = {}
-    for name, line in lines.items():
+    for name, (first, second) in ((name, x.T[:2]) for name, x in axes_of.items()):
         ball = elements[name]
         if ball.type != "spherical" or ball.stiffness:
             continue
-        first = np.cross(line, np.eye(3)[int(np.argmin(np.abs(line)))])
-        first /= np.linalg.norm(first)
         turn = Pose(rotation=rotation_of_quaternion(*start[name].tolist()))
         plain = replace(ball, type="continuous", independent=None)
         middle, origin = f"{name}.hinge", compose(ball.origin, turn)
@@ -320,7 +362,7 @@ def hinged(model: Model) -> Description:
             replace(plain, name=f"{name}.x", child=middle, origin=origin, axis=vec(first)),
             replace(
                 plain, name=f"{name}.y", parent=middle, origin=AT_ORIGIN,
-                axis=vec(np.cross(line, first)),
+                axis=vec(second),
             ),
         )  # fmt: skip
     joints = [each for joint in elements.values() for each in hinges.get(joint.name, (joint,))]

@@ -7,14 +7,14 @@ At random states of the robot (:func:`exact_states`) the tree gets the exact tor
 where s is the size of gravity, so that s √(M⁻¹)ⱼⱼ is what joint j accelerates by (root mean square)
 in a motion of this energy at this state: an error without unit, which no small number divides, and
 which is as large for a finger as for the arm that carries it. Where the joint's effort gives less,
-effort (M⁻¹)ⱼⱼ, it takes the place of s √(M⁻¹)ⱼⱼ.
+effort (M⁻¹)ⱼⱼ, by what motors give it at this state, it takes the place of s √(M⁻¹)ⱼⱼ.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -68,9 +68,16 @@ class ExactStates:
     gravity: Array
     size: float
     balanced: bool
+    _on: dict[tuple[int, ...], TreeStates] = field(default_factory=dict, repr=False)
 
     def on(self, tree: TreeMap) -> TreeStates:
         """These states in an open tree's coordinates."""
+        key = (*tree.positions, *tree.velocities)
+        if key not in self._on:
+            self._on[key] = self._in_coordinates(tree)
+        return self._on[key]
+
+    def _in_coordinates(self, tree: TreeMap) -> TreeStates:
         n = len(self.q)
         state = State(self.model, unstack(self.q), (), unstack(self.v))
         g = jacobian_of(state, tree.velocities, n)
@@ -210,9 +217,9 @@ class Measure:
 
     @classmethod
     def of(
-        cls, states: ExactStates, joints: Sequence[int], efforts: Mapping[str, float]
+        cls, states: ExactStates, joints: Sequence[int], efforts: Mapping[str, Array]
     ) -> Measure:
-        """The measure of these bodies' joints, where some have efforts [N m or N] by name."""
+        """The measure of these bodies' joints; some have efforts (n,) [N m or N], by name."""
         model, n = states.model, len(states.q)
         rows, places = list[int](), list[tuple[str, slice]]()
         for body in joints:
@@ -224,8 +231,10 @@ class Measure:
         mobility = np.einsum("nri,nir->nr", g, np.linalg.solve(states.mass, np.swapaxes(g, 1, 2)))
         scale = states.size * np.sqrt(mobility)
         for name, part in places:
-            if 0.0 < efforts.get(name, math.inf) < math.inf:
-                scale[:, part] = np.minimum(scale[:, part], efforts[name] * mobility[:, part])
+            if name in efforts:
+                effort = np.where(efforts[name] > 0.0, efforts[name], np.inf)[:, None]
+                with np.errstate(over="ignore"):  # the greatest number is no limit
+                    scale[:, part] = np.minimum(scale[:, part], effort * mobility[:, part])
         exact = states.accelerations(rows)
         return cls(states, tuple(places), tuple(rows), exact, np.maximum(scale, TINY))
 

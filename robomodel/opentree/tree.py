@@ -18,7 +18,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from robomodel.arrays import Array
 from robomodel.description import Description, JointCoupling, Limits, Mimic
+from robomodel.dynamics.actuators.envelopes import efforts_at
 from robomodel.dynamics.baselines import TREES
 from robomodel.dynamics.lumped import (
     Follower,
@@ -35,7 +37,7 @@ from robomodel.model.build import build
 from robomodel.model.derived import cached_on_model
 from robomodel.model.model import Model
 from robomodel.model.parameters import with_parameters
-from robomodel.model.spins import Spin, find_spins, locked
+from robomodel.model.spins import Spin, find_spins
 from robomodel.opentree.errors import (
     FAIR,
     GOOD,
@@ -51,11 +53,12 @@ from robomodel.opentree.gears import Relumped, relumped
 from robomodel.opentree.motors import ending, with_limits, with_motors_at_neutral
 from robomodel.opentree.passive import with_reflected
 from robomodel.opentree.tree_joints import ClusterTree, Following, tree_joints
-from robomodel.reach.limb import rotors
+from robomodel.reach.limb import rotors, without_spins
 from robomodel.tolerances import NOTHING, SAME
 
 __all__ = ["approximate_tree"]
 
+ALIKE = 0.9  # of the most that a part displaces: a left and a right leg, at random positions
 _LISTED_ENTRIES = 4  # entries between joints that a warning names
 
 Fit = Literal["range", "lumped"]
@@ -204,11 +207,15 @@ class Basis:
         Raises LinAlgError where the joints, or the robot's inertia, are singular.
         """
         tree = self.on(_built(self.description))
-        moving = {self.view.joints[body].name for part in self.parts for body in part.bodies}
-        efforts = {name: self.limits[name].effort for name in moving if name in self.limits}
         states = (exact_states(self.view, tree, self.parts, check=x) for x in (False, True))
-        first, second = (Measure.of(each, self.joints, efforts) for each in states)
+        first, second = (Measure.of(x, self.joints, self._efforts(x.q)) for x in states)
         return first, second
+
+    def _efforts(self, q: Array) -> dict[str, Array]:
+        """The efforts (n,) of joints that move at q (n, nq), by name."""
+        moving = {body for part in self.parts for body in part.bodies}
+        return {self.view.joints[body].name: efforts_at(self.robot, body, q)
+                for body in moving if self.view.nodes[body].joint.nv == 1}  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -339,15 +346,13 @@ def written_tree(model: Model, options: TreeOptions = USUAL) -> OpenTree:
         return tree.lumped or tree
     robot, spins, parts = _parts(model, options)
     tree = _best(Basis.of(robot, spins, parts, options.tendons))
-    for size in sorted({round(each.displacement, 4) for each in parts if each.bent}, reverse=True):
-        if not tree.errors or worst_joint(tree.errors)[1].median <= FAIR:
-            break  # what displaces most follows first; a left and a right leg at once
-        bent = tuple(
-            each.with_followers or each
-            if each.bent and round(each.displacement, 4) == size
-            else each
-            for each in parts
-        )
+    left = [each for each in parts if each.bent]
+    while left and tree.errors and worst_joint(tree.errors)[1].median > FAIR:
+        # what displaces most follows first; a left and a right leg at once
+        most = ALIKE * max(each.displacement for each in left)
+        taken = [each for each in left if each.displacement >= most]
+        left = [each for each in left if each.displacement < most]
+        bent = tuple(each.with_followers or each if each in taken else each for each in parts)
         other = _best(Basis.of(robot, spins, bent, options.tendons))
         if other.errors and _usual(other) < _usual(tree):
             tree, parts = other, bent
@@ -359,10 +364,7 @@ def _parts(
     model: Model, options: TreeOptions
 ) -> tuple[Model, tuple[Spin, ...], tuple[ClusterTree, ...]]:
     """The robot with locked spins, these, and its clusters' parts of the tree."""
-    spins = find_spins(model)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DescriptionWarning)
-        robot = build(locked(model.description, model, spins)) if spins else model
+    spins, robot = find_spins(model), without_spins(model)
     parts = tree_joints(robot, options.joints, options.following)
     straight = (each.with_followers if each.cluster.kind == "couplings" else None for each in parts)
     parts = [x or each for x, each in zip(straight, parts, strict=True)]

@@ -8,8 +8,9 @@ the reasons.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -25,13 +26,14 @@ from robomodel.scalars import stack, unstack
 from robomodel.tolerances import SAME, WITHIN
 
 DRAWN = (600, 400)  # configurations on the sheet of the joints: for a fit, and for its errors
+TREE_STRIDES = 8  # to each, from points that are spread over the sheet
 LEAST_DISPLACED = 1e-3  # m, of displacement, below which nothing needs to follow
 CHANGE, NEAR = 0.5, 0.7  # of the least singular value beside: at, and next to, a change point
 OFF = 0.05  # of a follower's rates, rms: inertia goes with their square, and 10 % are worth having
 NEARER, NEAREST = 0.9, 0.2  # steps of the range of what is followed, and the least share of it
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class ClusterTree:
     """A cluster's part of the open tree: the ``bodies`` whose joints move, and the range.
 
@@ -49,8 +51,7 @@ class ClusterTree:
         change_points: Of a joint that moves alone the positions that are next to a change point;
             there are no ``positions`` there but neutral.
         without: The same tree without its followers.
-        with_followers: The same tree with more followers, if they help, in the range in which their
-            polynomials hold.
+        bend: Gives the tree its ``with_followers``.
     """
 
     cluster: Cluster
@@ -63,7 +64,15 @@ class ClusterTree:
     constant: bool = False
     change_points: tuple[tuple[float, float], ...] = ()
     without: ClusterTree | None = None
-    with_followers: ClusterTree | None = None
+    bend: Callable[[ClusterTree], ClusterTree | None] | None = None
+
+    @cached_property
+    def with_followers(self) -> ClusterTree | None:
+        """The same tree with more followers, in the range in which their polynomials hold.
+
+        None if they do not help.
+        """
+        return None if self.bend is None else self.bend(self)
 
     @property
     def bent(self) -> bool:
@@ -114,11 +123,12 @@ def tree_joints(
     for cluster in model.clusters:
         wanted = tuple(b for b in cluster.bodies if model.joints[b].name in joints)
         choices.append(_ClusterTree(model, cluster, wanted, following))
-        moving.append(chosen(model, cluster.index, wanted)[0])
+        moving.append(chosen(model, cluster.index, wanted))
     reached = sheet(model, [b for choice, bodies in zip(choices, moving, strict=True)
                            if choice.cluster.kind == "loops" for b in bodies])  # fmt: skip
     draws = [
-        reached.draw(np.random.default_rng(LIMB_SEED + n), size) for n, size in enumerate(DRAWN)
+        reached.draw(np.random.default_rng(LIMB_SEED + n), size, strides=TREE_STRIDES)
+        for n, size in enumerate(DRAWN)
     ]
     ways = [_spanning(model, np.concatenate([model.neutral()[None], q])) for q in draws]
     return [
@@ -198,7 +208,7 @@ class _ClusterTree(Choice):
         tree = self._with_exact(ClusterTree(cluster, bodies, positions, others), displacements)
         if not tree.constant:
             tree = self._off_change_points(tree)
-        return replace(tree, with_followers=self._with_followers(tree, displacements))
+        return replace(tree, bend=partial(self._with_followers, displacements=displacements))
 
     def _good(self, positions: Array, bodies: Sequence[int], level: float) -> Array:
         """The positions with a relative regularity of these joints above ``level``."""
@@ -319,7 +329,8 @@ class _ClusterTree(Choice):
                 others = self._near(tree.others, bodies, share)
                 size, farthest = displacements.of_links(positions, at)
                 return replace(tree, positions=positions, others=others, displacement=size,
-                               farthest=farthest, followers=(*tree.followers, *chosen))  # fmt: skip
+                               farthest=farthest, followers=(*tree.followers, *chosen),
+                               bend=None)  # fmt: skip
             share *= NEARER
         return None
 
@@ -394,16 +405,19 @@ def polynomial(
     from numpy.polynomial.chebyshev import chebder, chebvander
 
     low, high = float(np.min(x)) - WITHIN, float(np.max(x)) + WITHIN
-    half = 0.5 * (high - low)
+    half, most = 0.5 * (high - low), min(degree, len(x) - 1)
     t = (x - 0.5 * (low + high)) / half
-    for n in range(min(degree, len(x) - 1) + 1):  # the lowest that is exact, else the highest
-        rows, right = chebvander(t, n), y
-        if slopes is not None and n:
-            bends = chebvander(t, n - 1) @ chebder(np.eye(n + 1))
-            rows, right = np.vstack([rows, bends]), np.concatenate([y, half * slopes])
-        fit = Chebyshev(np.linalg.lstsq(rows, right)[0], domain=[low, high])
-        error = float(np.max(np.abs(fit(x) - y)))
+    values = rows = chebvander(t, most)
+    right = y
+    if slopes is not None and most:
+        bends = chebvander(t, most - 1) @ chebder(np.eye(most + 1))
+        rows, right = np.vstack([rows, bends]), np.concatenate([y, half * slopes])
+    turn, triangle = np.linalg.qr(rows)  # its first columns are those of lower degrees
+    right = turn.T @ right
+    for n in range(1, most + 2):  # the lowest degree that is exact, else the highest
+        best = np.linalg.lstsq(triangle[:n, :n], right[:n])[0]
+        error = float(np.max(np.abs(values[:, :n] @ best - y)))
         if error <= SAME:
             break
-    coefficients = fit.convert(kind=Polynomial).coef
+    coefficients = Chebyshev(best, domain=[low, high]).convert(kind=Polynomial).coef
     return tuple(float(c) for c in coefficients), error

@@ -210,15 +210,28 @@ class Group:
             found.append(p)
         return joined(found)
 
-    def draw(self, rng: Generator, count: int, thinned: Array | None = None) -> Points:
-        """Points of it, uniform by volume; ``thinned``: uniform in joints with these rows."""
+    def draw(
+        self,
+        rng: Generator,
+        count: int,
+        thinned: Array | None = None,
+        strides: int | None = None,
+    ) -> Points:
+        """Points of it, uniform by volume; ``thinned``: uniform in joints with these rows.
+
+        ``strides``: of the walk to each, with several freedoms.
+        """
         if not self.freedoms:
             return self.origin[np.zeros(count, dtype=np.intp)]
         if thinned is None:
-            return self._on_path(rng, count) if self.freedoms == 1 else self._walked(rng, count)
+            return (
+                self._on_path(rng, count)
+                if self.freedoms == 1
+                else self._walked(rng, count, strides)
+            )
         most, found, left = float(np.max(share(thinned, self.pool))), list[Points](), count
         while left > 0:
-            some = self.draw(rng, max(8, 2 * left))
+            some = self.draw(rng, max(8, 2 * left), None, strides)
             keep = rng.random(len(some.q)) * most < share(thinned, some)
             found.append(some[np.flatnonzero(keep)[:left]])
             left -= len(found[-1].q)
@@ -236,10 +249,11 @@ class Group:
             return self.along.at(np.where(closed[:, None], q, p.q))
         return self.along.point(q, k, p.c)
 
-    def _walked(self, rng: Generator, count: int) -> Points:
+    def _walked(self, rng: Generator, count: int, strides: int | None) -> Points:
         """Some strides from points of the pool."""
         p = self.pool[rng.integers(len(self.pool.q), size=count)]
-        strides = FEW_STRIDES if count < MANY_DRAWS else MANY_STRIDES
+        if strides is None:
+            strides = FEW_STRIDES if count < MANY_DRAWS else MANY_STRIDES
         return wander(self.along, p, rng, strides)[0]
 
     def around(self, rng: Generator, count: int, reach: float) -> Points:

@@ -10,6 +10,7 @@ gives the reasons.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from robomodel.arrays import Array, Mask
-from robomodel.errors import few
+from robomodel.errors import DescriptionWarning, few
 from robomodel.mechanism import closure as newton
 from robomodel.mechanism.graph import WORLD
 from robomodel.mechanism.joints import Revolute
@@ -47,6 +48,7 @@ FREE, AT_MOST = 0.6, 1.2  # rad, or cluster sizes, from neutral: without limits,
 FINALISTS, DISPLACES = 4, 3.0  # sets whose ranges are compared, and displace at most so much more
 DRAWS, HOPS = 50, 7  # of configurations, and steps on the way to each
 LIMB_NEWTON = 12  # of Newton's method for a step; what needs more is beyond the range
+CARRIES = 0.1  # of the displacement with all locked: what joints that carry move links at least
 PAYLOAD = 0.1  # of the cluster's mass: a massless link that closes no loop, as a foot or tool
 NO_MASS = 1e-4  # of the robot's mass
 LEVER = 2.0  # rad for a radian: what turns faster is a rotor, and follows nothing
@@ -88,7 +90,7 @@ def limb_bodies(model: Model) -> tuple[tuple[int, ...], ...]:
     for cluster in model.clusters:
         mine = next(c for c in view.clusters if set(c.joints) & set(cluster.joints))
         try:
-            names = [view.joints[body].name for body in chosen(view, mine.index)[0]]
+            names = [view.joints[body].name for body in chosen(view, mine.index, ())]
         except UndeterminedError:
             names = [model.joints[b].name for b in cluster.bodies if model.joints[b].independent]
         result.append(tuple(sorted(places[name] for name in names)))
@@ -99,15 +101,16 @@ def limb_bodies(model: Model) -> tuple[tuple[int, ...], ...]:
 def without_spins(model: Model) -> Model:
     """The robot with the spins of its rods locked, which no joint carries."""
     spins = find_spins(model)
-    return build(locked(model.description, model, spins)) if spins else model
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DescriptionWarning)  # given when the robot was built
+        return build(locked(model.description, model, spins)) if spins else model
 
 
 @cached_on_model
-def chosen(model: Model, index: int, wanted: tuple[int, ...] = ()) -> tuple[tuple[int, ...], Array]:
+def chosen(model: Model, index: int, wanted: tuple[int, ...]) -> tuple[int, ...]:
     """The bodies whose joints carry a cluster, those of ``wanted`` bodies among them.
 
-    Also spanning positions (n, nq) on ways on which these joints move, neutral first. Raises
-    ValueError if the wanted joints, or no whole joints, determine the cluster.
+    Raises ValueError if the wanted joints, or no whole joints, determine the cluster.
     """
     choice = Choice(model, model.clusters[index], wanted)
     rng = np.random.default_rng(LIMB_SEED)  # a left and a right leg are tried alike
@@ -125,12 +128,12 @@ def chosen(model: Model, index: int, wanted: tuple[int, ...] = ()) -> tuple[tupl
             best = sets[0]
             sets = choice.ranked([best, *choice.beside(best)], paths, displacements)
         sets = sets[:FINALISTS]
-    reached = {bodies: choice.driven(bodies, rng) for bodies in sets}
     if len(sets) > 1:
-        sets = choice.ranked(sets, np.concatenate(list(reached.values())), displacements)
+        reached = [choice.driven(bodies, rng) for bodies in sets]
+        sets = choice.ranked(sets, np.concatenate(reached), displacements)
     if not sets:
         raise choice.refusal()
-    return sets[0], reached[sets[0]]
+    return sets[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,7 +236,11 @@ class Choice:
     def ranked(
         self, sets: Sequence[tuple[int, ...]], positions: Array, displacements: Displacements
     ) -> list[tuple[int, ...]]:
-        """The sets with small displacement, the least first; of like ones, the best conditioned."""
+        """The sets with small displacement, the least first; of like ones, the best conditioned.
+
+        Sets whose motion alone hardly moves links from where they are if all is locked carry
+        nothing, as rods. Where others carry, these are left out, however far links then are off.
+        """
         regular = []
         rates = self.rates(positions)
         for bodies in sets:
@@ -250,6 +257,14 @@ class Choice:
             moved = displacements.of_heavy(positions, displacements.locked(positions, bodies))
             follows = sum(not self.model.joints[body].independent for body in bodies)
             ranked.append((moved, (-round(size, 2), follows, bodies)))
+        still = displacements.locked(positions, ())
+        least = CARRIES * displacements.of_heavy(positions, still)
+        carrying = [
+            each
+            for each in ranked
+            if displacements.of_heavy(still, displacements.locked(positions, each[1][-1])) > least
+        ]
+        ranked = carrying or ranked
         least = min(moved for moved, _ in ranked)
         series = self.series(displacements.inertias[:, 3, 3])
         ranked.sort(

@@ -339,13 +339,23 @@ class Path:
 
     def at(self, place: float) -> Array:
         """The spanning positions at a fractional index."""
-        a = min(int(place), len(self.q) - 2)
-        share = place - a
-        if share in (0.0, 1.0):
-            known: Array = self.q[a + round(share)]
-            return known
-        step = self.step(a)
-        return self.part.completed(step.at(share * step.length)[0])
+        return np.asarray(self.among(np.array([place]))[0])
+
+    def among(self, places: Array) -> Array:
+        """The spanning positions (n, nq) at fractional indices (n,)."""
+        part, along = self.part, self.part.strides(self.held)
+        first = np.minimum(places.astype(int), len(self.q) - 2)
+        shares = places - first
+        result: Array = self.q[first + np.round(shares).astype(int)]
+        between = np.flatnonzero((shares != 0.0) & (shares != 1.0))
+        if len(between):
+            first, q = first[between], self.q[first[between]]
+            away = part.geometry.difference(q, self.q[first + 1]) / part.unit * part.free(self.held)
+            lengths = shares[between] * np.linalg.norm(away, axis=1)
+            ways = lengths[:, None] * part.among(self.tangents[first], self.held)
+            moved, _, closed = along.corrected(along.at(q), ways)
+            result[between] = part.completed(np.where(closed[:, None], moved, q))
+        return result
 
     def turns(self, column: int) -> list[Array]:
         """Where a joint turns back; nowhere if it rests."""

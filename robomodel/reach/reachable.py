@@ -155,12 +155,15 @@ class Reachable:
         base_pose: Array | None = None,
         regular: bool = True,
         only: Sequence[Cluster] | None = None,
+        strides: int | None = None,
     ) -> Array:
         """Configurations (count, nq): closed, within limits, reachable.
 
         ``base_pose`` (7,) or (count, 7) of a floating base: by default that of the start.
         ``regular``: not next to where the independent coordinates are singular. ``only``: no
-        linkages but these are drawn; the others are where they start.
+        linkages but these are drawn; the others are where they start. ``strides``: of walks to each
+        from points that are spread over linkages of several freedoms; by default as many as make
+        draws independent.
         """
         q = np.tile(self.start, (count, 1))
         places, low, high = self.alone
@@ -172,23 +175,25 @@ class Reachable:
             q[:, part] = random_poses(rng, count)[:, part.start - part.stop :]
         for n, linkage in enumerate(self.linkages):
             if only is None or linkage.cluster in only:
-                q[:, linkage.cluster.q] = self._drawn(rng, count, n, regular)
+                q[:, linkage.cluster.q] = self._drawn(rng, count, n, regular, strides)
         if base_pose is not None:
             q[:, :7] = base_pose
         return q
 
-    def _drawn(self, rng: Generator, count: int, n: int, regular: bool) -> Array:
+    def _drawn(
+        self, rng: Generator, count: int, n: int, regular: bool, strides: int | None
+    ) -> Array:
         """A linkage's part of q (count, ·)."""
         linkage = self.linkages[n]
         thinned = self.thinned[n] if self.thinned else (None,) * len(linkage.groups)
         q = np.tile(linkage.groups[0].start, (count, 1))
         for group, rows in zip(linkage.groups, thinned, strict=True):
-            p = group.draw(rng, count, rows)
+            p = group.draw(rng, count, rows, strides)
             for _ in range(20 if regular and group.freedoms else 0):  # draws what is not anew
                 bad = np.flatnonzero(group.regularity(p) < REGULAR_DRAW * group.typical)
                 if not len(bad):
                     break
-                p = p.put(bad, group.draw(rng, len(bad), rows))
+                p = p.put(bad, group.draw(rng, len(bad), rows, strides))
             q[:, group.places] = group.wrapped(p.q)[:, group.places]
         return linkage.completed(q)
 

@@ -270,6 +270,27 @@ def joint_envelope(model: Model, body: int) -> JointEnvelope:
     )  # fmt: skip
 
 
+def efforts_at(model: Model, body: int, q: Array) -> Array:
+    """The effort (n,) of a joint at q (n, nq): what motors give it there, or less by its limit.
+
+    The smaller of both ways; infinite where it is not limited, and at dead points.
+    """
+    joint, cluster = model.joints[body], model.clusters[model.nodes[body].cluster]
+    bodies = beside(model, body)
+    some = q if cluster.varies else q[:1]
+    spanning = np.array([spanning_start(cluster, x) for x in some[:, cluster.q]])
+    rates = unit_rates(model, cluster, spanning, columns_of(model, cluster, bodies))
+    sides, _, _ = _torques(model, torque_map(model, rates, cluster), bodies.index(body))
+    filed = (
+        joint.effort_limit,
+        joint.effort_limit if joint.effort_lower is None else -joint.effort_lower,
+    )
+    efforts = [
+        _tighter(float(x), min(filed)) for x in np.nan_to_num(np.minimum(*sides), nan=np.inf)
+    ]
+    return np.broadcast_to(np.array(efforts), (len(q),)).copy()
+
+
 def _rest(model: Model, cluster: Cluster, body: int, bodies: Sequence[int]) -> tuple[str, ...]:
     """Joints of these bodies but one that are at rest while its joint moves, if that matters."""
     if cluster.kind == "joint":
@@ -511,7 +532,7 @@ def _refined(model: Model, cluster: Cluster, own: int, columns: Sequence[int], p
     for _ in range(ROUNDS):
         if not 0 < len(todo) <= MOST_ADDED:
             break
-        between = np.array([path.at(s) for s in todo])
+        between = path.among(todo)
         at_between = values(between)
         left = np.searchsorted(at, todo) - 1
         straight = 0.5 * (at_points[left] + at_points[left + 1])
