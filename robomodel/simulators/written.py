@@ -17,7 +17,7 @@ from robomodel.description import (
 from robomodel.mechanism.graph import root_link
 from robomodel.simulators.behaviours import Format, Simulator
 from robomodel.simulators.readings import pair_of, plain_name
-from robomodel.vocabulary.inertias import heavy
+from robomodel.vocabulary.inertias import heavy, physical_inertias
 
 _FRAME = Inertial(1e-9, (1e-12, 0.0, 0.0, 1e-12, 0.0, 1e-12))
 """For links without ``<inertial>``: little beside any robot, and enough for readers to take it."""
@@ -27,7 +27,7 @@ def written_for(description: Description, simulator: Simulator, form: Format) ->
     """The description with the words of a simulator's reader, the same robot."""
     for change in _CHANGES.get((simulator, form), ()):
         description = change(description)
-    return description
+    return physical_inertias(description) if form == "urdf" else description
 
 
 # --- ratios as mimics ----------------------------------------------------------------------------
