@@ -108,6 +108,8 @@ def shown(cell: Mapping[str, Any] | None) -> str:
         return "exact"
     size = "no motion" if cell["error"] is None else percent(cell["error"])
     size = size.removesuffix(" themselves")
+    if cell["error"] == 0.0 and not cell["freedoms"]:
+        return "other limits"
     return f"{size}, {cell['freedoms']:+.0f} freedoms" if cell["freedoms"] else size
 
 

@@ -195,7 +195,7 @@ def percent(x: float) -> str:
     """A relative error in words."""
     if not math.isfinite(x):
         return "without bound"
-    if x >= 1.0:
+    if x >= 0.1:
         return f"{100.0 * x:.0f} %" if x < 10.0 else f"{x:.0f} times themselves"
     return f"{100.0 * x:.2g} %" if x >= 1e-5 else f"{x:.1g}"
 
