@@ -86,8 +86,19 @@ def test_rows_are_whole() -> None:
         assert each.concerns in CONCERNS
         assert each.versions
         assert set(each.formats) & {*PROGRAMS[each.simulator].formats}
-        assert (ROOT / each.seen.partition("#")[0]).exists() or each.seen.startswith("the ")
+        assert (ROOT / each.seen.partition("#")[0]).exists() or each.seen.startswith(("the ", "a "))
         assert not each.mended or each.writer
+
+
+def test_rows_that_name_this_file_are_about_its_small_robots() -> None:
+    small = [rm.load(text).description for text in SMALL.values()]
+    touched = {
+        each
+        for simulator in ADAPTERS
+        for robot in small
+        for each in behaviours(simulator, PROGRAMS[simulator].formats[0], robot)
+    }
+    assert {each for each in BEHAVIOURS if each.seen == "tests/test_in_simulators.py"} <= touched
 
 
 def test_the_page_has_the_table() -> None:
@@ -156,6 +167,13 @@ def test_what_a_simulator_leaves_out_is_warned_of_in_numbers(tmp_path) -> None:
         rm.write_urdf(model, tmp_path / "a.urdf", simulator="drake")
     with pytest.warns(rm.DescriptionWarning, match="default_armature=0"):
         rm.write_mjcf(rm.load(arm()), tmp_path / "a.xml", simulator="genesis")
+
+
+def test_what_was_not_tried_is_said(run, tmp_path) -> None:
+    for simulator, said in (("gazebo", True), ("drake", False)):
+        code, out, _ = run("convert", "puma560", "--for", simulator, "-o", str(tmp_path / "p.sdf"))
+        assert code == 0
+        assert ("What Gazebo leaves out of such files was not tried" in out) == said
 
 
 def test_wrong_words(run, tmp_path) -> None:

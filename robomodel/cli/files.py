@@ -17,7 +17,7 @@ from robomodel.parsers.meshes import How, folder_of
 from robomodel.reports.approximation import SoftConstraintErrors, soft_constraint_errors
 from robomodel.reports.document import Bullets, Document, Section, count
 from robomodel.reports.simulators import tree_data
-from robomodel.simulators import PROGRAMS, Simulator
+from robomodel.simulators import PROGRAMS, Simulator, tried
 from robomodel.writing import Rods, write_mjcf, write_sdf, write_urdf, write_usd
 
 Format = Literal["urdf", "sdf", "mjcf", "usd"]
@@ -113,6 +113,8 @@ def convert(
     if approximate and tied:
         tree = written_tree(model, TreeOptions(names, tendons=form == "mjcf"))
     verdict = _verdict(form, tree, tied, lost, measured)
+    if simulator is not None and not tried(simulator):
+        verdict += f". What {PROGRAMS[simulator].title} leaves out of such files was not tried"
     beside = str(folder) if copied and folder.is_dir() else None
 
     how = ", as an open tree" if approximate else ""

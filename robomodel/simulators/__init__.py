@@ -12,6 +12,7 @@ from robomodel.simulators.behaviours import (
     Quantity,
     Simulator,
     behaviours,
+    tried,
 )
 
 __all__ = [
@@ -22,4 +23,5 @@ __all__ = [
     "Quantity",
     "Simulator",
     "behaviours",
+    "tried",
 ]

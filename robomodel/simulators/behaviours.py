@@ -90,7 +90,8 @@ class Behaviour:
         return CONCERNS[self.concerns](description)
 
 
-_TEST = "tests/test_in_simulators.py"
+_TEST, _TRIED = "tests/test_in_simulators.py", "a trial"
+_TESTED = {"couplings", "armature", "springs of joints", "damping"}  # of readers of URDF alone
 _MIMICS = "writes ratios of two joints as `<mimic>`, chains of them each to the first joint"
 
 
@@ -117,8 +118,12 @@ def _words_of_urdf(
     if not damping:
         rows.append(("damping", "computes accelerations without damping", ("accelerations",),
                      readings.without_damping, ""))  # fmt: skip
+
+    def seen(concerns: str) -> str:
+        return _TEST if PROGRAMS[simulator].formats[0] == "urdf" and concerns in _TESTED else _TRIED
+
     return tuple(
-        Behaviour(simulator, URDF, concerns, does, versions, _TEST, affects, read, writer,
+        Behaviour(simulator, URDF, concerns, does, versions, seen(concerns), affects, read, writer,
                   mended=motors and concerns == "armature")
         for concerns, does, affects, read, writer in rows
     )  # fmt: skip
@@ -128,7 +133,7 @@ _MUJOCO = (
     *_words_of_urdf("mujoco", mimics=True),
     Behaviour("mujoco", URDF, "mimics",
               "holds `<mimic>` by constraints of default softness: accelerations 0.2 to 240 % off",
-              "4.0.0", _TEST, ("accelerations",), None, ""),
+              "4.0.0", _TRIED, ("accelerations",), None, ""),
     Behaviour("mujoco", ("mjcf",), "couplings, mimics and loops",
               "holds equality constraints softly, as a spring and damper each",
               "4.0.0", _TEST, ("accelerations",), None,
@@ -137,14 +142,14 @@ _MUJOCO = (
     Behaviour("mujoco", URDF, "equal limits", "has no limits where both are equal",
               "4.0.0", "findings/mujoco_urdf_limits_that_vanish.sh", ("limits",)),
     Behaviour("mujoco", URDF, "inertias that no body has", "refuses inertias that no body has",
-              "4.0.0", _TEST, ("file",), None,
+              "4.0.0", _TRIED, ("file",), None,
               "lends them moments of what carries them, where that changes nothing"),
     Behaviour("mujoco", ("mjcf",), "inertias that no body has",
               "refuses inertias that no body has", "4.0.0",
-              _TEST, ("file",), None, "lends them moments of what carries them, or refuses",
+              _TRIED, ("file",), None, "lends them moments of what carries them, or refuses",
               mended=True),
     Behaviour("mujoco", ("urdf", "mjcf"), "moving links without mass",
-              "refuses links that move without a mass", "4.0.0", _TEST, ("file",), None,
+              "refuses links that move without a mass", "4.0.0", _TRIED, ("file",), None,
               "gives them 1e-12 kg in MJCF, 2e-14 kg in URDF", mended=True),
     Behaviour("mujoco", ("mjcf",), "every robot",
               "leaves armature out of `mj_rne` with flg_acc=1, but not out of `mj_inverse`",
@@ -162,17 +167,17 @@ _PINOCCHIO = (
               readings.without_mimics),
     Behaviour("pinocchio", ("mjcf",), "couplings, mimics and loops",
               "leaves equality constraints out of the model of `buildModelFromMJCF`", "4.1.0",
-              _TEST, FREED, readings.without_ties_and_loops),
+              _TRIED, FREED, readings.without_ties_and_loops),
     Behaviour("pinocchio", ("mjcf",), "springs of joints", "has no springs in MJCF", "4.1.0",
               "findings/pinocchio_mjcf_losses.sh", ("accelerations",),
               readings.without_joint_springs),
     Behaviour("pinocchio", ("mjcf",), "damping", "computes accelerations without damping", "4.1.0",
-              _TEST, ("accelerations",), readings.without_damping),
+              _TRIED, ("accelerations",), readings.without_damping),
     Behaviour("pinocchio", ("mjcf",), "links without <inertial>",
-              "refuses bodies without `<inertial>` and geoms, fixed ones too", "4.1.0", _TEST,
+              "refuses bodies without `<inertial>` and geoms, fixed ones too", "4.1.0", _TRIED,
               ("file",), None, "gives them 1e-9 kg", mended=True),
     Behaviour("pinocchio", URDF, "balls", "refuses joints of three freedoms in URDF", "4.1.0",
-              _TEST, ("file",)),
+              _TRIED, ("file",)),
     Behaviour("pinocchio", ALL, "every robot",
               "reads `rotorInertia` and `rotorGearRatio` in no algorithm, `armature` in all but "
               "regressors", "4.1.0", "findings/pinocchio_rotor_inertia.sh", ()),
@@ -182,32 +187,32 @@ _DRAKE = (
     *_words_of_urdf("drake", mimics=True, motors=True),
     Behaviour("drake", ("urdf",), "armature without effort",
               "gives no motor, and so no armature, to a joint with an effort limit of zero",
-              "1.51.1", _TEST, MOVED, readings.without_idle_armature),
+              "1.51.1", _TRIED, MOVED, readings.without_idle_armature),
     Behaviour("drake", ("mjcf",), "armature",
               "has the armature of MJCF's joints only where a motor drives the joint", "1.51.1",
-              _TEST, MOVED),
+              _TRIED, MOVED),
     Behaviour("drake", ("mjcf",), "couplings, mimics and loops",
-              "leaves equality constraints out of MJCF", "1.51.1", _TEST, FREED,
+              "leaves equality constraints out of MJCF", "1.51.1", _TRIED, FREED,
               readings.without_ties_and_loops),
     Behaviour("drake", ("mjcf",), "springs of joints", "has no springs of joints in MJCF",
-              "1.51.1", _TEST, ("accelerations",), readings.without_joint_springs),
+              "1.51.1", _TRIED, ("accelerations",), readings.without_joint_springs),
     Behaviour("drake", ("urdf", "sdf"), "mimics",
               "holds mimics in discrete plants with SAP alone, nearly rigidly: accelerations up to "
               "0.2 % off in steps of 10 µs", "1.51.1", _TEST, ("accelerations",)),
-    Behaviour("drake", ("sdf",), "mimics", "passes over SDF's `<mimic>`", "1.51.1", _TEST, FREED,
+    Behaviour("drake", ("sdf",), "mimics", "passes over SDF's `<mimic>`", "1.51.1", _TRIED, FREED,
               readings.without_mimics, "writes `<drake:mimic>` beside it", mended=True),
     Behaviour("drake", ("urdf", "sdf"), "inertias that no body has",
-              "replaces inertias that no body has by larger ones", "1.51.1", _TEST,
+              "replaces inertias that no body has by larger ones", "1.51.1", _TRIED,
               ("mass matrix", "accelerations"), None,
               "lends them moments of what carries them, where that changes nothing"),
     Behaviour("drake", URDF, "balls", "has `<drake:joint>` for balls in URDF, and refuses others",
-              "1.51.1", _TEST, ("file",)),
+              "1.51.1", _TRIED, ("file",)),
     Behaviour("drake", ("sdf",), "loops", "refuses files whose joints close loops", "1.51.1",
-              _TEST, ("file",)),
-    Behaviour("drake", ("sdf",), "couplings", "refuses joints of type gearbox", "1.51.1", _TEST,
+              _TRIED, ("file",)),
+    Behaviour("drake", ("sdf",), "couplings", "refuses joints of type gearbox", "1.51.1", _TRIED,
               ("file",)),
     Behaviour("drake", ("mjcf",), "links without <inertial>",
-              "refuses bodies without `<inertial>` and geoms, fixed ones too", "1.51.1", _TEST,
+              "refuses bodies without `<inertial>` and geoms, fixed ones too", "1.51.1", _TRIED,
               ("file",), None, "gives them 1e-9 kg", mended=True),
     Behaviour("drake", ("mjcf",), "every robot",
               "takes a motor's gear for its rotor's ratio only: torques are those at the joint",
@@ -233,23 +238,23 @@ _NEWTON = (
               advice="import `newton` first"),
     Behaviour("newton", ("usd",), "loops",
               "holds joints that close loops by constraints of default softness in SolverMuJoCo: "
-              "accelerations of linkages 0.05 % to 600 times themselves off", "1.8.0", _TEST,
+              "accelerations of linkages 0.05 % to 600 times themselves off", "1.8.0", _TRIED,
               ("accelerations",), advice="use MJCF"),
     Behaviour("newton", ("usd",), "couplings that are no ratio of two joints",
-              "has couplings of two joints of a kind only", "1.8.0", _TEST, FREED,
+              "has couplings of two joints of a kind only", "1.8.0", _TRIED, FREED,
               readings.without_sums_of_joints),
     Behaviour("newton", ("usd",), "springs of joints", "has no springs of joints in USD", "1.8.0",
-              _TEST, ("accelerations",), readings.without_joint_springs),
+              _TRIED, ("accelerations",), readings.without_joint_springs),
     Behaviour("newton", ("usd",), "every robot",
               "reads its own attributes only, PhysX's and MuJoCo's with `schema_resolvers`",
               "1.8.0", "findings/newton_usd_without_resolvers.sh", (), None, "writes all three",
               mended=True),
     Behaviour("newton", ("urdf", "usd"), "equal limits",
-              "refuses joints whose limits are equal, in SolverMuJoCo", "1.8.0", _TEST, ("file",)),
-    Behaviour("newton", URDF, "balls", "refuses joints of three freedoms in URDF", "1.8.0", _TEST,
+              "refuses joints whose limits are equal, in SolverMuJoCo", "1.8.0", _TRIED, ("file",)),
+    Behaviour("newton", URDF, "balls", "refuses joints of three freedoms in URDF", "1.8.0", _TRIED,
               ("file",)),
     Behaviour("newton", ("urdf", "usd"), "moving links without mass",
-              "refuses links that move without a mass, in SolverMuJoCo", "1.8.0", _TEST, ("file",),
+              "refuses links that move without a mass, in SolverMuJoCo", "1.8.0", _TRIED, ("file",),
               None, "gives them 1e-12 kg in USD, 2e-14 kg in URDF", mended=True),
     Behaviour("newton", ALL, "armature",
               "counts armature in SolverMuJoCo and SolverFeatherstone, not in SolverSemiImplicit "
@@ -273,7 +278,7 @@ _PYBULLET = (
               ("mass matrix", "gravity", "accelerations"), readings.with_heavy_frames,
               "gives them 1e-9 kg", mended=True),
     Behaviour("pybullet", URDF, "balls", "fails in `calculateInverseDynamics` with balls", "3.2.7",
-              _TEST, ("file",)),
+              _TRIED, ("file",)),
     Behaviour("pybullet", URDF, "fast rotors",
               "stops joints at 100 rad/s, whatever their limit, until `changeDynamics("
               "maxJointVelocity=)` is called", "3.2.7", "findings/pybullet_clips_joint_speeds.sh",
@@ -295,8 +300,8 @@ _GENESIS = (
     Behaviour("genesis", ("urdf", "mjcf"), "couplings, mimics and loops",
               "holds constraints softly, as MuJoCo does", "1.4.5", _TEST, ("accelerations",)),
     Behaviour("genesis", ("mjcf",), "couplings that are no ratio of two joints",
-              "refuses equality constraints of tendons", "1.4.5", _TEST, ("file",)),
-    Behaviour("genesis", URDF, "balls", "refuses joints of three freedoms in URDF", "1.4.5", _TEST,
+              "refuses equality constraints of tendons", "1.4.5", _TRIED, ("file",)),
+    Behaviour("genesis", URDF, "balls", "refuses joints of three freedoms in URDF", "1.4.5", _TRIED,
               ("file",)),
 )  # fmt: skip
 
@@ -304,6 +309,11 @@ BEHAVIOURS: tuple[Behaviour, ...] = (
     *_MUJOCO, *_PINOCCHIO, *_DRAKE, *_NEWTON, *_PYBULLET, *_GENESIS,
 )  # fmt: skip
 """The table, by simulator."""
+
+
+def tried(simulator: Simulator) -> bool:
+    """True if the table has what this simulator does, or the one that it shares behaviours with."""
+    return any(each.simulator in (simulator, PROGRAMS[simulator].like) for each in BEHAVIOURS)
 
 
 def behaviours(simulator: Simulator, form: Format, description: Description) -> Iterator[Behaviour]:

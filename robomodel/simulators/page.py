@@ -36,7 +36,7 @@ def _row(each: Behaviour) -> str:
     about = about.replace("signs than _", "signs than `_`")
     then = each.writer or ("warns" if each.concerns != "every robot" else "")
     then += f"; {each.advice}" if then and each.advice else each.advice
-    seen = f"`{each.seen}`"
+    seen = f"`{each.seen}`" if "/" in each.seen else each.seen
     return f"| {forms} | {about} | {each.does} | {then} | {seen} |"
 
 
