@@ -22,10 +22,10 @@ from robomodel.model.model import Model
 from robomodel.model.parameters import parameters
 from robomodel.tolerances import SINGULAR, TINY
 
-LEFT_BY_RIGHT = 0.02  # share of the squares of a joint's forces that right columns may leave
-LEFT_BY_WRONG = 4.0  # times of what right ones leave of all, at least; each pair has its half
-LOOKED_AT = 1000  # samples with accelerations
-LOOKED_AT_IN_WINDOWS = 10000  # samples of motions that are filtered
+# share of the squares of a joint's forces that right columns may leave; times of what right ones
+# leave of all that wrong ones leave at least, each pair its half
+LEFT_BY_RIGHT, LEFT_BY_WRONG = 0.02, 4.0
+LOOKED_AT, LOOKED_AT_IN_WINDOWS = 1000, 10000  # samples with accelerations, and without
 SWAPS = 3  # pairs that are looked for, one after the other
 SWAPPED_WORDS = {"forces": "of forces", "motions": "of motions", "all": "of motions and forces"}
 

@@ -55,10 +55,11 @@ POORLY_LEFT = 0.1  # share of forces that fits to a right log seldom leave
 ROTOR_PASSES = 3  # fits after one without losses, with rotors behind gears as of the one before
 FORM_BLOCKS = 8  # of time, in which forms of friction are compared
 LEAST_PHASE = 0.01  # share of the squares of a gear's force that tells an efficiency
-UNTOLD = 0.2  # relative deviation of an efficiency above which the log tells nothing of it
-UNSURE = 0.03  # relative deviation of an efficiency above which its product is told
-LIFTS = 0.9  # net share of samples in which a joint's velocity lifts its load
-LIFTS_LOOKED_AT = 200  # samples
+# relative deviations of an efficiency above which the log tells nothing of it, and above which the
+# product of both is told
+UNTOLD, UNSURE = 0.2, 0.03
+# net share of samples in which a joint's velocity lifts its load, and how many are looked at
+LIFTS, LIFTS_LOOKED_AT = 0.9, 200
 SURE = 2.0  # deviations above which a change is listed
 NOTED = 1e-3  # the least share of a coordinate's forces that it makes then
 NOTED_UNSURE = 1e-2  # the least share of one that is less sure

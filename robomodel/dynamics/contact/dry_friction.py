@@ -14,9 +14,9 @@ from robomodel.dynamics.contact.problem import magnitude
 from robomodel.model.elements import NO_LAW, FrictionLaw
 from robomodel.scalars import Scalar, div, is_number, is_zero, maximum, minimum, select, value_of
 
-EXP_LAST = 64.0  # exponents beyond which nothing is left: exp(-64) is 2e-28
-EXP_HALVINGS = 7  # of these, until they are at most 1/2
-EXP_TERMS = 14  # of the exponential function's series: what is left is 2e-17 at 1/2
+# the exponential function: beyond the last exponent nothing is left (exp(-64) is 2e-28); halved so
+# often exponents are at most 1/2, where so many terms of the series leave 2e-17
+EXP_LAST, EXP_HALVINGS, EXP_TERMS = 64.0, 7, 14
 
 
 @dataclass(frozen=True, slots=True)
