@@ -75,23 +75,20 @@ def leave_rows_to_tables(items: list[pytest.Item]) -> None:
     """Two thirds of a long row of slow cases of robots, kinds or seeds are of the tables."""
     from robomodel.robots import names  # after the settings above
 
-    alike = set(names())
+    robots, kinds = set(names()), set[str]()
     if "pinocchio" not in MISSING:  # else tests on kinds of mechanisms are skipped
-        from mechanisms import KINDS as MECHANISMS
+        from mechanisms import KINDS as MECHANISMS  # after the settings above
 
-        alike.update(MECHANISMS)
+        kinds = set(MECHANISMS)
     rows: dict[str, list[pytest.Item]] = {}
     for item in items:
-        if (
-            hasattr(item, "callspec")
-            and item.path.name not in OF_ALL_ROBOTS
-            and item.get_closest_marker("slow")
-            and not item.get_closest_marker("tables")
-            and any(
-                type(value) is int or (isinstance(value, str) and value in alike)
-                for value in item.callspec.params.values()
-            )
-        ):
+        if not item.get_closest_marker("slow") or item.get_closest_marker("tables"):
+            continue
+        values = item.callspec.params.values() if hasattr(item, "callspec") else ()
+        texts = {value for value in values if isinstance(value, str)}
+        if texts & robots and item.path.name in OF_ALL_ROBOTS:
+            continue
+        if texts & (robots | kinds) or any(type(value) is int for value in values):
             rows.setdefault(item.nodeid.partition("[")[0], []).append(item)
     for row in rows.values():
         row.sort(key=lambda item: zlib.crc32(item.nodeid.encode()))

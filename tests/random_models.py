@@ -32,4 +32,8 @@ def load(mechanism: Mechanism) -> tuple[rm.Model, Array] | None:
     joints = {name: x for name, x in mechanism.closed.items() if name in model.joint_names}
     if model.floating_base in joints:
         base = joints.pop(model.floating_base)
-    return (model, model.configuration(joints, base_pose=base)) if model.nv else None
+    if not model.nv:
+        return None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # positions of another assembly mode
+        return model, model.configuration(joints, base_pose=base)

@@ -83,7 +83,7 @@ def agree_on(mechanism: Mechanism) -> None:
     methods_agree(model, q, v, x, mechanism.f_ext)
 
 
-@pytest.mark.slow
+@pytest.mark.tables
 @settings(max_examples=20, deadline=None)
 @given(mechanisms())
 def test_exact_methods_agree_on_random_mechanisms(mechanism: Mechanism) -> None:

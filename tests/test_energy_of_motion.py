@@ -180,7 +180,7 @@ def test_contacts_as_data_move_linkages_alike() -> None:
     assert [event[1:] for event in data.events] == [event[1:] for event in program.events]
 
 
-@pytest.mark.slow
+@pytest.mark.tables
 @pytest.mark.skipif(find_spec("coal") is None, reason="coal is not installed")
 def test_contacts_as_data_move_ball_joints_alike() -> None:
     """On a floating base: rigid, compliant, moving ground and heights; the same events."""

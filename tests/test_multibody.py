@@ -24,7 +24,7 @@ def test_many_four_bars(n: int) -> None:
     assert np.ptp(result.motion.q[:, 0]) > 30.0  # it turns and turns
 
 
-@pytest.mark.slow
+@pytest.mark.tables
 def test_forty_four_bars() -> None:
     result = multibody.solved(multibody.problems([40])[1])
     assert result.motion.times[-1] == 20.0

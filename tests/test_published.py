@@ -141,7 +141,7 @@ def test_flyball_governor() -> None:
     check_governor(0.05, None, 1e-9)
 
 
-@pytest.mark.slow
+@pytest.mark.tables
 def test_flyball_governor_for_ten_seconds() -> None:
     """The benchmark's own time."""
     check_governor(10.0, None, 1e-7, step=0.05)

@@ -241,7 +241,8 @@ def test_a_parallelogram_that_nearly_lies_flat_does_not_turn_on(off: float) -> N
 @pytest.mark.parametrize(
     ("kind", "noise"),
     few([("planar four-bar", 0.0), ("rod between balls", 0.0), ("welded parallelogram", 1e-6),
-         ("spherical four-bar", 1e-8)], ("planar four-bar", 0.0)),
+         ("spherical four-bar", 1e-8)], ("planar four-bar", 0.0),
+        tables=[("welded parallelogram", 1e-6), ("spherical four-bar", 1e-8)]),
 )  # fmt: skip
 @pytest.mark.filterwarnings("ignore::robomodel.DescriptionWarning")
 def test_ranges_of_random_linkages(kind: str, noise: float) -> None:

@@ -200,8 +200,9 @@ def test_fixed_lag_converges_without_prediction(
         (THETA, 0.3, 301),
         *(
             pytest.param(chosen, noise, count, marks=pytest.mark.slow)
-            for chosen, noise, count in ((THETA, 0.5, 301), ((), 0.3, 301), ((), None, 1001))
+            for chosen, noise, count in ((THETA, 0.5, 301), ((), 0.3, 301))
         ),
+        pytest.param((), None, 1001, marks=pytest.mark.tables),
     ],
 )
 @pytest.mark.filterwarnings("error")
