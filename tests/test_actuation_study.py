@@ -391,7 +391,7 @@ def slider(start: float, **limits: tuple[float, float]) -> rm.Model:
     )  # fmt: skip
 
 
-@pytest.mark.slow_cases("0.4")
+@pytest.mark.slow_cases("0.4", "0.0")
 @pytest.mark.parametrize("start", [0.0, 0.4])
 def test_ranges_of_joints_that_turn_back(start: float) -> None:
     way = reach(slider(start), "way")

@@ -374,6 +374,7 @@ def test_efforts_are_those_of_each_state() -> None:
         np.testing.assert_allclose(found[:, n], np.min(most / np.abs(torques.T), axis=1), rtol=1e-7)
 
 
+@pytest.mark.slow
 def test_locked_spins_begin_at_neutral_and_across_the_swing(tmp_path: Path) -> None:
     """The rod's line swings about the carrier's axis of its universal joint; loops stay closed."""
     bar = (

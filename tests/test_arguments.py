@@ -79,6 +79,7 @@ def test_there_are_many(model: rm.Model) -> None:
     assert len(found) > 30
 
 
+@pytest.mark.slow
 def test_read_only_arrays_serve_and_stay_as_they_are(model: rm.Model) -> None:
     for name, (function, given) in calls(model).items():
         plain = flat(function(**given))

@@ -421,6 +421,7 @@ def test_given_joints_are_where_they_shall_be() -> None:
         assert model.joint_positions(q)[name] == pytest.approx(wanted, abs=1e-14)
 
 
+@pytest.mark.slow_cases("tello-joints2")
 @pytest.mark.parametrize(
     ("name", "joints"),
     [
@@ -464,6 +465,7 @@ def test_the_guess_keeps_the_branch(count: int) -> None:
             assert (math.sin(x["j_crank"] + x["j_coupler"] - x["j_rocker"]) > 0) == up
 
 
+@pytest.mark.slow
 def test_positions_of_another_assembly_mode_are_warned_of() -> None:
     """The mirror image in the ground link; limits of joints are not in the way on its own mode."""
     model = rm.load(four_bar(marks=(True, False, False)))

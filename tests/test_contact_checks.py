@@ -372,7 +372,7 @@ def test_batches_of_drops_win_no_energy() -> None:
         model, q[~lands], v[~lands], np.zeros((600, model.nv)), 5e-4, method="time_stepping",
         friction=False, passive=False,
     )  # fmt: skip
-    kinetic, potential = rm.energy(model, *(x[:, [0, -1]] for x in fine))
+    kinetic, potential = rm.energy(model, *(x[:, [0, -1]] for x in (fine.q, fine.v)))
     assert off.max() <= 1e-7 * kinetic.max()
     assert np.abs(np.diff(kinetic + potential)).max() <= 0.3 * off.max()
 

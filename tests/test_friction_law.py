@@ -123,6 +123,7 @@ LAW = {
 }  # fmt: skip
 
 
+@pytest.mark.slow_cases("four_bar")
 @pytest.mark.parametrize("name", ["four_bar", pytest.param("mini_cheetah", marks=pytest.mark.slow)])
 def test_friction_only_takes_energy(name: str) -> None:
     """A batch on linkages and on a floating base: the energy falls, and all joints stop."""

@@ -124,6 +124,7 @@ def swing(noise: float, seed: int) -> tuple[Model, Recorded]:
     return model, Recorded(q, v, a, tau)
 
 
+@pytest.mark.slow
 def test_what_a_log_tells_of_efficiencies() -> None:
     """Both, if masses are known."""
     model, log = swing(0.01, 0)

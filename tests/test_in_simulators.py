@@ -161,6 +161,7 @@ def test_names_of_joints_are_words_for_newton() -> None:
     assert with_plain_names(clash) is clash
 
 
+@pytest.mark.slow
 def test_what_a_simulator_leaves_out_is_warned_of_in_numbers(tmp_path) -> None:
     model = rm.load(SMALL["spring"])
     with pytest.warns(rm.DescriptionWarning, match=r"Drake has no springs.*'j1'; its .* 7.5 % off"):

@@ -130,6 +130,7 @@ def test_an_elbow_behind_a_crank_is_the_cranks() -> None:
     assert elbow.velocity == pytest.approx(420 / 90)
 
 
+@pytest.mark.slow
 def test_rows_are_chosen_by_name() -> None:
     model, _ = study("ankle_belts_two_rods.urdf")
     (crank,) = rm.actuation(model, "left_crank").joints

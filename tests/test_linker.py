@@ -93,6 +93,7 @@ def test_numbers_are_those_of_llvms_linker(name: str, monkeypatch: pytest.Monkey
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.slow
 def test_code_from_the_cache_loads_no_llvm(tmp_path: Path) -> None:
     """Neither do processes that it is in when they fork."""
     script = (

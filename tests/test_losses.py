@@ -494,6 +494,7 @@ def test_torques_that_arrive_and_that_motors_hold() -> None:
     assert "losses in the gears of 'joint' are left out" in rm.approximate_tree(model).notes
 
 
+@pytest.mark.slow
 def test_a_study_has_the_three_torques_of_a_four_bar() -> None:
     text = FOUR_BAR.replace('backdrive="0.7"/>', 'backdrive="0.7"/><motor effort="0.5"/>')
     for name, at in angles_at(1.9).items():  # its assembly mode

@@ -298,7 +298,7 @@ TIED = {  # the text, the type of its loop, and how many freedoms the constraint
 }
 
 
-@pytest.mark.slow_cases("weld with anchor", "connect sites", "hinge")
+@pytest.mark.slow_cases("weld with anchor", "connect sites", "hinge", "rod")
 @pytest.mark.parametrize(
     "name",
     few(

@@ -177,6 +177,7 @@ def test_what_mujoco_takes_no_body_for_is_told_and_loads(name, tmp_path):
         same_robot(model, other, states=1)
 
 
+@pytest.mark.filterwarnings("ignore:.*the tree will not do")
 @pytest.mark.parametrize("name", few(DISTINCT, "belt_leg"))
 def test_approximate_files_are_the_approximate_method_in_mujoco(name):
     model = rm.robots.load(name)

@@ -121,6 +121,7 @@ def test_files_keep_both_limits() -> None:
     assert (found.quantity, found.a, found.b) == ("effort_lower", -4.0, -5.0)
 
 
+@pytest.mark.slow
 def test_usd_keeps_both_limits() -> None:
     pytest.importorskip("pxr")
     model, stream = rm.load(arm()), io.StringIO()

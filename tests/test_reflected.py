@@ -72,7 +72,7 @@ def test_what_several_joints_move(opened) -> None:
     )
 
 
-@pytest.mark.slow_cases("write_urdf", "write_mjcf")
+@pytest.mark.slow_cases("write_urdf", "write_mjcf", "write_sdf")
 def test_linkages_near_neutral(opened) -> None:
     """The force and its slopes in the crank are those of the linkage where the tree is locked."""
     between = spring("strut", ("base", "0.2 -0.3 0.1"), ("rocker", "0.3 0.1 0"),

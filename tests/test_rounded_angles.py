@@ -23,6 +23,7 @@ def turned(right: str, straight: str) -> str:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_they_are_named_and_taken_as_exact() -> None:
     with pytest.warns(rm.DescriptionWarning) as caught:
         model = rm.load(turned("1.57", "3.141"))

@@ -553,7 +553,11 @@ def test_no_threads_for_small_systems() -> None:
         [sys.executable, "-c", program],
         check=True,
         cwd=Path(__file__).parent,
-        env={**os.environ, "OPENBLAS_NUM_THREADS": "2"},  # the tests' own processes have one
+        env={
+            **os.environ,
+            "OPENBLAS_NUM_THREADS": "2",  # the tests' own processes have one
+            "PYTHONPATH": str(Path(__file__).parent.parent),  # benchmarks, which the tests import
+        },
     )
 
 

@@ -49,7 +49,7 @@ def slider_crank(floating_base: bool | None = None) -> rm.Model:
     )  # fmt: skip
 
 
-@pytest.mark.slow_cases("True")
+@pytest.mark.slow_cases("True", "False")
 @pytest.mark.parametrize("floating", [False, True])
 def test_slider_cranks(floating: bool) -> None:
     """The rod is off the slide by asin((r sin θ - e) / l)."""

@@ -118,6 +118,7 @@ def test_open_trees(name: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*reflected inertia between joints")
+@pytest.mark.filterwarnings("ignore:.*the tree will not do")
 def test_drake_and_mujoco_find_their_words_in_open_trees() -> None:
     """Armature as the rotor of a motor; what MuJoCo shall make of shapes."""
     model = rm.robots.load("mit_humanoid_leg")
@@ -166,6 +167,7 @@ def test_gravity_and_meshes_are_told_to_mujoco(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*reflected inertia between joints")
+@pytest.mark.filterwarnings("ignore:.*the tree will not do")
 def test_a_rotor_is_counted_once_where_the_armature_is_its_own() -> None:
     """An armature and Drake's rotor of another inertia are two things, and warned of."""
     stream = io.StringIO()

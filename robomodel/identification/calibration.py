@@ -335,7 +335,10 @@ class _Problem:
         return np.isfinite(self.readings.values) & closed[:, None]
 
     def _linearized(self, q: Array, p: Array, weights: Array) -> tuple[Array, Array, Array]:
-        """Residuals (N, m) and their derivatives by independent positions and by parameters."""
+        """Residuals (N, m) and their derivatives by independent positions and by parameters.
+
+        Zero where the linkage is singular with these parameters, as for samples that cannot close.
+        """
         model, names, values = self.model, self.names, self._values(p)
         base = model.nodes[0].joint.nq if model.floating_base is not None else 0
         rates = parametric(functions.constraint_jacobian, model, names)(q, p)
@@ -351,7 +354,12 @@ class _Problem:
         first, second = (
             self._known(np.concatenate(each, axis=1), q) * scale for each in (by_q, by_p)
         )
-        return self._left(q, p, weights), first[..., self._free], second
+        regular = np.isfinite(first).all(axis=(1, 2)) & np.isfinite(second).all(axis=(1, 2))
+        left, first, second = (
+            np.where(regular.reshape(-1, *[1] * (rows.ndim - 1)), rows, 0.0)
+            for rows in (self._left(q, p, weights), first[..., self._free], second)
+        )
+        return left, first, second
 
     def _weights(self, left: Array, weights: Array) -> Array:
         """Huber's weights, relative to the median of each reading's residuals."""
@@ -450,8 +458,9 @@ class _Problem:
         _, s, vt = np.linalg.svd(rows, full_matrices=False)
         inverse = vt.T / np.maximum(s, TINY) ** 2 @ vt
         spurious = self._correlated(reduced, len(q)) + np.diag((deviation / wrong) ** 2)
-        inverse = inverse @ (spurious * np.outer(self._units, self._units)) @ inverse
-        covariance = deviation**2 * inverse * np.outer(self._units, self._units)
+        sizes, ways = np.linalg.eigh(spurious * np.outer(self._units, self._units))
+        root = self._units[:, None] * (inverse @ ways * np.sqrt(np.maximum(sizes, 0.0)))
+        covariance = deviation**2 * (root @ root.T)  # of no negative variance by rounding
         _, s, vt = np.linalg.svd(matrix * wrong, full_matrices=True)
         s = np.concatenate([s, np.zeros(len(p) - len(s))])
         taken = {name for group in groups for name in group}
