@@ -614,6 +614,7 @@ REVERSED = robot(
 )
 
 
+@pytest.mark.slow_cases("")
 @pytest.mark.parametrize("text", ["", REVERSED])
 def test_terms_say_which_way_and_how_far_motors_turn(text: str) -> None:
     """A motor's rate is the sum of its terms' coefficients times the joints' velocities."""

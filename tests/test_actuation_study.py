@@ -99,7 +99,7 @@ def test_a_calf_behind_a_linkage(legged: rm.Model) -> None:
     assert reach(legged, "hip").effort == 23.7
 
 
-@pytest.mark.slow_cases("urdf", "sdf")
+@pytest.mark.slow_cases("urdf", "sdf", "mjcf")
 @pytest.mark.parametrize("form", ["urdf", "sdf", "mjcf"])
 def test_open_trees_carry_the_limits_of_motors(form: str, calfed: rm.Model) -> None:
     """The calf, independent, keeps moving; its limits are those behind its linkage."""

@@ -99,6 +99,7 @@ def test_read_only_arrays_serve_and_stay_as_they_are(model: rm.Model) -> None:
             np.testing.assert_array_equal(frozen[k], x, err_msg=name)
 
 
+@pytest.mark.slow
 def test_batches_without_states(model: rm.Model) -> None:
     for name, (function, given) in calls(model).items():
         if name in ("model.check", "model.configuration", "model.random_configuration"):

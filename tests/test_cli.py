@@ -50,7 +50,7 @@ def test_info_shows_every_joint_body_and_constraint(run, name):
     assert "\x1b" not in out
 
 
-@pytest.mark.slow_cases("jvrc1", "mit_humanoid")
+@pytest.mark.slow_cases("jvrc1", "mit_humanoid", "tello_with_arms")
 @pytest.mark.parametrize("name", ROBOTS)
 def test_info_as_json(report, name):
     model = rm.robots.load(name)

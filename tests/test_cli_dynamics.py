@@ -15,6 +15,7 @@ ROBOTS = rm.robots.names()
 # ---- dynamics ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow_cases("four_bar")
 @pytest.mark.parametrize("name", few(ROBOTS, "belt_leg", "four_bar"))
 def test_dynamics_at_a_random_state(report, name):
     model = rm.robots.load(name)
@@ -38,7 +39,7 @@ def test_dynamics_at_a_random_state(report, name):
     assert said["q"] != report("dynamics", name, "--seed", 1)["q"]
 
 
-@pytest.mark.slow_cases("five_bar")
+@pytest.mark.slow_cases("five_bar", "mini_cheetah")
 @pytest.mark.parametrize("name", few(ROBOTS, "five_bar", "mini_cheetah"))
 def test_dynamics_prints_a_row_for_each_dof(run, report, name):
     said = report("dynamics", name)

@@ -28,6 +28,7 @@ def arguments_of(command, folder):
     return [folder / str(each) if "OUT" in str(each) else each for each in COMMANDS[command]]
 
 
+@pytest.mark.slow_cases("validate")
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_document_has_the_warnings(command, run, mixed, tmp_path):
     code, out, err = run(command, mixed, *arguments_of(command, tmp_path), "--json")

@@ -99,7 +99,7 @@ def of_pinocchio(text, floating=False):
     return pin.buildModelFromXML(text, *([pin.JointModelFreeFlyer()] if floating else []))
 
 
-@pytest.mark.slow_cases("text1-True", "text3-False")
+@pytest.mark.slow_cases("text1-True", "text3-False", "text2-True")
 @pytest.mark.parametrize(
     ("text", "floating"), [(OPEN, False), (OPEN, True), (PLANAR, True), (PLACED, False)]
 )

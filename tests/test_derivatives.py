@@ -313,14 +313,14 @@ TEXTS = {
 }
 
 
-@pytest.mark.slow_cases("two free bodies", "planar", "screw", "rocker driven", "floating")
+@pytest.mark.slow_cases("two free bodies", "planar", "screw", "rocker driven", "floating", "mimic")
 @pytest.mark.parametrize("name", few(TEXTS, *(key for key in TEXTS if not key.startswith("rod"))))
 def test_joints_and_constraints(name: str) -> None:
     model = rm.load(TEXTS[name])
     check(model, random_states(model))
 
 
-@pytest.mark.slow_cases("spherical")
+@pytest.mark.slow_cases("spherical", "four_bar")
 @pytest.mark.parametrize(
     "name",
     few(["planar", "spherical", "mimic", "four_bar", "rod over a ball"], "spherical", "four_bar"),
@@ -403,6 +403,7 @@ def test_structure_keeps_the_derivatives_small() -> None:
     assert program_of("rnea_derivatives", arm).flops <= 20811
 
 
+@pytest.mark.slow_cases("gear")
 @pytest.mark.parametrize("kind", few([*KINDS, "tether"], "gear"))
 def test_every_kind_of_mechanism(kind: str) -> None:
     checked = 0

@@ -121,6 +121,7 @@ def test_every_kind_of_mechanism(kind: str) -> None:
     pytest.fail(f"only {checked} mechanisms of this kind move")
 
 
+@pytest.mark.slow
 @settings(max_examples=3, deadline=None)
 @given(mechanisms())
 def test_random_mechanisms(mechanism: Mechanism) -> None:

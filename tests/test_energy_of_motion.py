@@ -215,7 +215,7 @@ def test_contacts_as_data_move_ball_joints_alike() -> None:
         assert data.events == program.events
 
 
-@pytest.mark.slow_cases("-5.0--0.2")
+@pytest.mark.slow_cases("-5.0--0.2", "-12.0--1.0")
 @pytest.mark.parametrize(("hip", "drive"), [(-5.0, -0.2), (-12.0, -1.0), (-20.0, -1.0)])
 def test_drives_of_linkages_start_from_rest(leg: rm.Model, hip: float, drive: float) -> None:
     """What else moves does not hold a linkage; of second order."""

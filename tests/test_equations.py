@@ -110,7 +110,7 @@ def test_rnea_order_makes_inverse_dynamics_triangular(view):
 # ---- inverse, forward, hybrid -------------------------------------------------------------------
 
 
-@pytest.mark.slow_cases("puma560", "mini_cheetah")
+@pytest.mark.slow_cases("puma560", "mini_cheetah", "five_bar")
 @pytest.mark.parametrize("name", ROBOTS)
 def test_inverse_forward_and_hybrid_agree_with_the_recursions(name):
     model = rm.robots.load(name)

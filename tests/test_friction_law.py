@@ -82,6 +82,7 @@ def test_stopping_distance_with_stribecks_law() -> None:
     assert misses[1] / misses[2] > 3.0
 
 
+@pytest.mark.slow
 def test_slopes_up_and_down() -> None:
     """Of a block on a slope with friction that is stronger upwards, and damping likewise."""
     climb, weight = 0.3, MASS * 9.81 * math.sin(0.3)

@@ -82,6 +82,7 @@ def test_joints_and_constraints(name: str) -> None:
     check(model, random_states(model, 2))
 
 
+@pytest.mark.slow_cases("planar")
 @pytest.mark.parametrize(
     "name", few(["planar", "spherical", "mimic", "four_bar", "rod over a ball"], "planar", "mimic")
 )

@@ -156,6 +156,7 @@ def test_a_linkage(name: str) -> None:
     assert any("that no body has" in note for note in fit.notes) == flat
 
 
+@pytest.mark.slow
 def test_a_floating_base_and_batches() -> None:
     model = rm.load(rm.robots.path("belt_leg"), floating_base=True)
     q, v, a = motion(model, 3, 300)

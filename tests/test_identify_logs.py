@@ -101,6 +101,7 @@ def test_velocities_from_positions(rotors: bool) -> None:
         )
 
 
+@pytest.mark.slow
 def test_encoders_and_forces_of_rotors() -> None:
     table = columns(LEG, seconds=4.0)
     plain = rm.identification.read_log(LEG, table)

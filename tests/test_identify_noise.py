@@ -107,6 +107,7 @@ def table(seed: int, one_way: float) -> tuple[rm.Model, dict[str, Array], dict[s
     return model, columns, truth
 
 
+@pytest.mark.slow
 def test_frictions_form_is_said_and_chosen() -> None:
     model, columns, truth = table(0, 0.4)
     plain = rm.identify(model, columns, stribeck="hip")

@@ -394,7 +394,7 @@ def test_change_points_are_told_and_controllers_pickle() -> None:
     assert np.isfinite(ik(np.zeros(3), 0.01, {"joint1": 0.5})).all()
 
 
-@pytest.mark.slow_cases("parallel_ankle-False")
+@pytest.mark.slow_cases("parallel_ankle-False", "parallel_ankle-True")
 @pytest.mark.parametrize("hard", [False, True])
 @pytest.mark.parametrize("name", ["parallel_ankle", pytest.param("tello", marks=pytest.mark.slow)])
 def test_limits_of_all_joints_at_once_contradict_nothing(name: str, hard: bool) -> None:

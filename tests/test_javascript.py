@@ -74,6 +74,7 @@ def test_derivatives_in_parts(tmp_path: Path) -> None:
     compare(rm.robots.load("mini_cheetah"), tmp_path, ("aba_derivatives", "rnea_derivatives"))
 
 
+@pytest.mark.slow
 def test_no_function_is_longer_than_engines_optimise(tmp_path: Path) -> None:
     model = rm.robots.load("mini_cheetah")
     text = module(model, {name: routine(model, name) for name in ("aba", "integrate", "crba")})

@@ -97,6 +97,7 @@ def test_a_single_state_and_batches() -> None:
     assert none["v"].shape == (0, LEG.nv)
 
 
+@pytest.mark.slow
 def test_states_that_lack_joints_or_contradict_themselves() -> None:
     q, _ = motion(LEG)
     place = {n: np.array(x) for n, x in LEG.joint_positions(q).items()}

@@ -294,6 +294,7 @@ def test_a_belt_over_a_joint() -> None:
     assert np.abs(ends[1e-3] - ends[2.5e-4]).max() < 5e-5
 
 
+@pytest.mark.slow
 def test_batches_backends_and_stepping_agree() -> None:
     model = rm.load(LEG)
     forces = mid(leg_forces, 2e-3, 0.2)

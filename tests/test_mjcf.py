@@ -332,7 +332,7 @@ def test_equality_constraints(name):
             assert np.max(np.abs(jacobian @ motions.T)) < 1e-6
 
 
-@pytest.mark.slow_cases("connect", "weld sites")
+@pytest.mark.slow_cases("connect", "weld sites", "connect sites")
 @pytest.mark.parametrize(
     "name", ["connect", "connect sites", "weld sites", "joints", "two tendons"]
 )
@@ -718,6 +718,7 @@ FRAMES = """<mujoco model="m"><worldbody><camera name="look" pos="1 0 1" euler="
 <camera name="eye" pos="0 .1 0" euler="0 0 20"/></body></body></body></worldbody></mujoco>"""
 
 
+@pytest.mark.slow
 def test_sites_and_cameras_are_frames_by_name() -> None:
     """Where MuJoCo has them; a link of the same name goes first."""
     model, mj = rm.load(FRAMES), mujoco.MjModel.from_xml_string(FRAMES)

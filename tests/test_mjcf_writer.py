@@ -350,7 +350,7 @@ def test_massless_links_may_carry_others():
     written(rm.load(text.format(d=LINK.format("d"))))
 
 
-@pytest.mark.slow_cases("four_bar")
+@pytest.mark.slow_cases("four_bar", "belt")
 @pytest.mark.filterwarnings("ignore::robomodel.DescriptionWarning")
 @pytest.mark.parametrize("kind", few(KINDS, "belt", "coupling", "four_bar"))
 def test_random_mechanisms(kind):
@@ -559,6 +559,7 @@ def test_transmissions_of_no_known_kind():
     assert found == {"a": ([1, 0], [-30, 30]), "b": ([0, 1], [-20, 20])}
 
 
+@pytest.mark.slow
 def test_the_model_s_choice_of_independent_joints_is_said():
     """MJCF has no screws: beside a hinge and a slide a reader would choose another joint."""
 

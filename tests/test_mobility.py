@@ -235,6 +235,7 @@ def test_integrating_around_returns_in_mended_linkages() -> None:
 # ---- rods between balls --------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_spins_are_named_and_locked() -> None:
     text, _ = instance("rod between balls", 0, 0.0)
     model = rm.load(text)

@@ -304,7 +304,14 @@ def test_a_joint_that_moves_no_mass_is_warned_of() -> None:
 
 
 @pytest.mark.slow_cases(
-    "planar-3", "spherical-3", "prismatic-5", "universal-4", "continuous-5", "revolute-5"
+    "planar-3",
+    "spherical-3",
+    "prismatic-5",
+    "universal-4",
+    "continuous-5",
+    "revolute-5",
+    "fixed-6",
+    "rod-1",
 )
 @pytest.mark.parametrize(
     ("kind", "rows"),

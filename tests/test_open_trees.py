@@ -421,6 +421,7 @@ def test_wrenches_cannot_act_on_what_is_left_out() -> None:
                 )
 
 
+@pytest.mark.slow
 def test_freedoms_that_no_whole_joints_have() -> None:
     """A rod with a ball at either end spins about itself: a freedom of the ball, not of a joint."""
     model = rm.load(EXAMPLES["steering"])

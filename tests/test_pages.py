@@ -252,7 +252,7 @@ process.stdout.write(extended({json.dumps(data["pieces"])}, told));
     )
 
 
-@pytest.mark.slow_cases("parallel_ankle-values0", "name2-values2")
+@pytest.mark.slow_cases("parallel_ankle-values0", "name2-values2", "name1-values1")
 @pytest.mark.parametrize(
     ("name", "values"),
     [

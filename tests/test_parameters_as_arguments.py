@@ -264,7 +264,7 @@ def case(request: pytest.FixtureRequest) -> tuple[rm.Model, Values, rm.Model]:
     raise AssertionError
 
 
-@pytest.mark.slow_cases("spatial-rod", "knee-polynomials")
+@pytest.mark.slow_cases("spatial-rod", "knee-polynomials", "parallel_ankle-loops")
 @pytest.mark.filterwarnings("ignore:contacts contradict")  # points of robots of few freedoms
 def test_functions_are_those_of_the_changed_robot(
     case: tuple[rm.Model, Values, rm.Model],
@@ -302,7 +302,7 @@ def test_functions_are_those_of_the_changed_robot(
             close(one, two, 1e-10, least=1e-5)  # some are zero, as a parallelogram's armature
 
 
-@pytest.mark.slow_cases("spatial-rod")
+@pytest.mark.slow_cases("spatial-rod", "knee-polynomials")
 def test_models_are_the_same_too(case: tuple[rm.Model, Values, rm.Model]) -> None:
     model, given, other = case
     with warnings.catch_warnings():  # bodies may be impossible
@@ -325,7 +325,7 @@ STEP = 0.003
 STENCIL = (4 / 5, -1 / 5, 4 / 105, -1 / 280)  # central differences of eighth order
 
 
-@pytest.mark.slow_cases("spatial-rod")
+@pytest.mark.slow_cases("spatial-rod", "knee-polynomials")
 def test_sensitivities_are_differences_through_closure(
     case: tuple[rm.Model, Values, rm.Model],
 ) -> None:

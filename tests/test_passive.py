@@ -132,6 +132,7 @@ def test_against_jacobians(model: rm.Model) -> None:
     )
 
 
+@pytest.mark.slow_cases("floating ball", "linkage")
 def test_in_every_algorithm(model: rm.Model) -> None:
     q, v = states(model)
     a = np.random.default_rng(1).standard_normal(v.shape)
@@ -263,6 +264,7 @@ def test_rotors_damping_is_reflected() -> None:
     np.testing.assert_allclose(rm.passive_force(model, [0.3], [2.0]), [-81 * 0.002 * 2.0])
 
 
+@pytest.mark.slow
 def test_without_any_there_is_none() -> None:
     model = rm.robots.load("tello")
     q, v = states(model, 2)

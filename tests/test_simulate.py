@@ -92,7 +92,7 @@ def test_energy_is_kept_and_loops_stay_closed(case: str) -> None:
     assert drift(found, stored(found.q)) <= 1e-10
 
 
-@pytest.mark.slow_cases("dop853")
+@pytest.mark.slow_cases("dop853", "rk4")
 @pytest.mark.parametrize("method", ["dop853", "rk4", "semi_implicit_euler"])
 def test_loops_stay_closed_by_every_method(method: str) -> None:
     for model, q, v in (crank_rocker("crossed"), tello_leg()):

@@ -55,6 +55,7 @@ def states(model: rm.Model, n: int) -> tuple[Array, Array]:
     return moved, v
 
 
+@pytest.mark.slow_cases("loops-11")
 @pytest.mark.parametrize("n", [pytest.param(1, marks=pytest.mark.slow), 11])
 @pytest.mark.parametrize("case", few(list(CASES), "loops", "ball"))
 def test_steps_are_those_of_a_rollout(case: str, n: int) -> None:
@@ -292,6 +293,7 @@ def test_other_libraries_share_the_arrays() -> None:
     assert jax.numpy.from_dlpack(sim.q).unsafe_buffer_pointer() == sim.q.ctypes.data
 
 
+@pytest.mark.slow
 def test_states_are_read_only() -> None:
     """What would be lost at the next step is refused; results of them are plain arrays."""
     model, options = standing()

@@ -48,6 +48,7 @@ def compare(name: str, count: int, tolerance: float) -> None:
 QUICK = ("belt_leg", "four_bar", "planar_leg_linkage")
 
 
+@pytest.mark.slow_cases("four_bar")
 @pytest.mark.parametrize("name", few(QUICK, "four_bar"))
 def test_usual_states_lose_the_last_digits_only(name: str) -> None:
     compare(name, 41, 2e-6)

@@ -222,7 +222,7 @@ def test_jacobians_on_a_linkage(index: int, crank: rm.Model) -> None:
     check_jacobians(*cases(crank)[index], with_data=True)
 
 
-@pytest.mark.slow_cases("16", "5", "2")
+@pytest.mark.slow_cases("16", "5", "2", "6", "3")
 @pytest.mark.parametrize(
     "index", [pytest.param(i, marks=pytest.mark.slow) if i in (7, 8) else i for i in range(1, 17)]
 )

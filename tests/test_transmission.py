@@ -103,7 +103,7 @@ BALL = {
 }  # fmt: skip
 
 
-@pytest.mark.slow_cases("balls")
+@pytest.mark.slow_cases("balls", "rod")
 @pytest.mark.parametrize("kind", few(BALL, "balls", "rod"))
 def test_rods_between_balls(kind: str) -> None:
     """A crank about y moves a rocker about x: by the places of the balls."""

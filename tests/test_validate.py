@@ -120,6 +120,7 @@ def test_tello_has_dead_points_in_its_differentials(name: str) -> None:
     assert sorted(notes) == ["branches"] * 4
 
 
+@pytest.mark.slow
 def test_other_ways_to_close_are_told_apart() -> None:
     """Those that the robot gets to, through dead points of its independent joint, and those not."""
     path = rm.robots.path("crank_rocker")

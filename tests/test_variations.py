@@ -72,7 +72,7 @@ def test_shipped_robots(name: str) -> None:
     compare(regrouped(model, spread=True), q, pushed=True)
 
 
-@pytest.mark.slow_cases("rod over a ball-True")
+@pytest.mark.slow_cases("rod over a ball-True", "rod over a ball-False")
 @pytest.mark.parametrize("base", [False, True])
 @pytest.mark.parametrize(
     "name",

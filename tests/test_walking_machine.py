@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import pytest
 from texts import joint, link, loop, robot
 
 import robomodel as rm
@@ -72,6 +73,7 @@ def walker() -> str:
     return robot(*parts)
 
 
+@pytest.mark.slow
 def test_a_walking_machine_is_drawn_all_round_its_crank() -> None:
     model = rm.load(walker())
     assert (len(model.joints), model.nv) == (1 + 6 * LEGS, 1)

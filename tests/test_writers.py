@@ -84,7 +84,7 @@ def test_options_are_written() -> None:
     same_robot(free, rm.load(written(free)))
 
 
-@pytest.mark.slow_cases("ankle")
+@pytest.mark.slow_cases("ankle", "rod")
 @pytest.mark.parametrize("kind", few(KINDS, "gear", "rod", "ankle"))
 @pytest.mark.filterwarnings("ignore::robomodel.DescriptionWarning")
 def test_random_mechanisms(kind: str) -> None:

@@ -393,8 +393,11 @@ ROBOTS = ("puma560", "five_bar", *LARGE)
 
 
 @pytest.mark.slow_cases(
-    "methods0-tree-puma560", "methods0-cluster-puma560", "methods0-cluster-five_bar",
-)  # fmt: skip
+    "methods0-tree-puma560",
+    "methods0-cluster-puma560",
+    "methods0-cluster-five_bar",
+    "methods0-tree-five_bar",
+)
 @pytest.mark.parametrize("name", ROBOTS)
 @pytest.mark.parametrize("view", ["tree", "cluster"])
 @pytest.mark.parametrize("methods", [("gauss", "ldlt"), pytest.param(("qr",), marks=SLOW)])

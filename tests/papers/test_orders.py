@@ -37,7 +37,9 @@ def states(model: rm.Model, count: int, seed: int = 0) -> tuple[Array, Array, Ar
     return q, v, tau
 
 
-@pytest.mark.slow_cases("five_bar-crba", "five_bar-nested dissection", "five_bar-markowitz")
+@pytest.mark.slow_cases(
+    "five_bar-crba", "five_bar-nested dissection", "five_bar-markowitz", "five_bar-aba"
+)
 @pytest.mark.parametrize("order", few(NAMED, "aba", "crba", "markowitz", "nested dissection"))
 @pytest.mark.parametrize("name", few(["puma560", "five_bar"], "five_bar"))
 def test_every_order_compiles_to_forward_dynamics(name: str, order: str) -> None:
