@@ -484,6 +484,7 @@ def test_couplings_without_rotors_are_no_rotors() -> None:
     assert [(a.name, a.joint) for a in model.actuators] == [("l", "l")]
 
 
+@pytest.mark.slow_cases("mini_cheetah")
 @pytest.mark.parametrize("name", few(["mini_cheetah", "tello", "mit_humanoid_leg"], "mini_cheetah"))
 def test_reflected_inertia_is_what_rotors_add_to_the_mass_matrix(name: str) -> None:
     """Σ over actuators of I b bᵀ: the mass matrix' change when rotors' moments grow."""
@@ -637,6 +638,7 @@ def test_terms_say_which_way_and_how_far_motors_turn(text: str) -> None:
 # ---- positions and velocities at the motors ------------------------------------------------------
 
 
+@pytest.mark.slow_cases("four_bar")
 @pytest.mark.parametrize(
     "name", few(rm.robots.names(), "four_bar", "belt_leg", "mini_cheetah", "mit_humanoid_leg")
 )

@@ -171,7 +171,7 @@ def test_grashof(lengths: tuple[float, ...], kind: str) -> None:
     assert margin == pytest.approx(p + q - s - g)
 
 
-@pytest.mark.slow_cases("planar_leg_linkage", "crank_rocker")
+@pytest.mark.slow_cases("planar_leg_linkage", "crank_rocker", "four_bar")
 @pytest.mark.parametrize("name", ["crank_rocker", "four_bar", "planar_leg_linkage"])
 def test_shipped_four_bars_are_found(name: str) -> None:
     (found,) = rm.actuation(rm.robots.load(name)).four_bars
@@ -246,6 +246,7 @@ def test_tellos_polygons_turn_with_the_pose() -> None:
     assert ratio.constant  # behind its gear
 
 
+@pytest.mark.slow
 def test_workspaces_have_singular_curves() -> None:
     """Of two equal links in a plane: the disc's edge is where they are in line."""
     text = PLANAR
@@ -399,7 +400,7 @@ def test_ranges_of_joints_that_turn_back(start: float) -> None:
     assert (way.lower_by, way.upper_by) == ("loop", "loop")
 
 
-@pytest.mark.slow_cases("-1.0-0.4-bounds1")
+@pytest.mark.slow_cases("-1.0-0.4-bounds1", "0.3-0.39407456415626446-bounds0")
 @pytest.mark.parametrize(
     ("first", "upper", "bounds"),
     [(0.3, 0.1 * math.cos(0.3) + math.sqrt(0.09 - 0.01 * math.sin(0.3) ** 2), ("pin", "turn")),

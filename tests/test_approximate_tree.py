@@ -78,6 +78,7 @@ def in_mujoco(tree: rm.Model, side: MujocoSide, q):
     return T, T.T @ M
 
 
+@pytest.mark.slow_cases("belt_leg")
 @pytest.mark.parametrize("name", few(["belt_leg", "tello", "five_bar", "whole"], "belt_leg"))
 def test_the_written_tree_in_mujoco(name: str) -> None:
     """Its matrix, its actuators' moments; read back, both again."""

@@ -120,7 +120,7 @@ def by_mujoco(tree: OpenTree, measure) -> dict[str, float]:
     return dict(zip(tree.dof_names, np.median(np.array(off) / scale, axis=0), strict=True))
 
 
-@pytest.mark.slow_cases("parallel_ankle")
+@pytest.mark.slow_cases("parallel_ankle", "crank_rocker")
 @pytest.mark.parametrize("name", ["crank_rocker", "parallel_ankle"])
 def test_errors_are_those_of_the_tree_in_mujoco(name: str) -> None:
     fitted = written_tree(rm.robots.load(name), TreeOptions(tendons=False))

@@ -170,6 +170,7 @@ def nearest_by_search(a: Array, b: Array) -> float:
     return math.sqrt(best)
 
 
+@pytest.mark.slow
 def test_capsules_against_a_search() -> None:
     rng = np.random.default_rng(0)
     for _ in range(60):

@@ -373,7 +373,7 @@ def test_renamed_links_are_pairs_in_every_format(name, ending, tmp_path):
     assert comparison.links == ((name, f"{name}_2"),)
 
 
-@pytest.mark.slow_cases("sdf", "xml")
+@pytest.mark.slow_cases("sdf", "xml", "urdf")
 @pytest.mark.parametrize("ending", FORMATS)
 def test_mirrored_tensors_are_named_in_every_format(ending, tmp_path):
     """Also where the writer lends moments of other links, which no motion can tell."""

@@ -734,6 +734,7 @@ def test_a_spherical_cluster_of_many_rows_is_solved_exactly() -> None:
         assert np.linalg.eigvalsh(m)[0] > 0
 
 
+@pytest.mark.slow
 def test_what_stays_beside_a_joint_out_of_reach_is_named() -> None:
     five_bar = robot(
         *map(link, "abcd"),

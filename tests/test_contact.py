@@ -72,6 +72,7 @@ def test_a_block_slides_to_rest() -> None:
     assert np.all(np.diff(motion.energy) <= 1e-12)
 
 
+@pytest.mark.slow_cases("0.6")
 @pytest.mark.parametrize("restitution", few([0.0, 0.6, 1.0], 0.6))
 def test_a_dropped_ball(restitution: float) -> None:
     """Rebounds lose 1 - e² of the height; the sphere touches with its lowest point."""
@@ -108,6 +109,7 @@ def dropped(stiffness: float, damping: float, duration: float) -> rm.motion.Traj
     )
 
 
+@pytest.mark.slow_cases("20.0-0.3")
 @pytest.mark.parametrize(
     ("swing", "z"),
     few([(1.0, 0.5), (20.0, 0.0), (20.0, 0.3), (20.0, 1.0), (600.0, 1.0)],
@@ -130,6 +132,7 @@ def test_ground_that_a_step_is_too_long_for(swing: float, z: float) -> None:
         np.testing.assert_allclose(motion.contact_forces[-1, 0], [0.0, 0.0, mass * G], atol=1e-9)
 
 
+@pytest.mark.slow_cases("200.0")
 @pytest.mark.parametrize("damping", few([0.0, 40.0, 200.0], 200.0))
 def test_damped_ground_does_not_act_at_a_distance(damping: float) -> None:
     """A ball is at most two steps' way off one whose force sets in at the surface; critically

@@ -111,7 +111,7 @@ def test_a_leg_collapses() -> None:
         collapsing_leg(leg, 0.3, -0.6, 0.6, steps=1000)
 
 
-@pytest.mark.slow_cases("-20.0", "-12.0")
+@pytest.mark.slow_cases("-20.0", "-12.0", "-5.0")
 @pytest.mark.parametrize("speed", [-5.0, -12.0, -20.0])
 def test_a_linkage(speed: float) -> None:
     """Energy stays, tolerances change nothing, and simulate's adaptive method agrees."""

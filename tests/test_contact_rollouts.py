@@ -117,6 +117,7 @@ def test_stops_and_dry_friction() -> None:
     np.testing.assert_allclose(free[0, -1], 0.1, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_linkage_on_its_stops() -> None:
     """Loops stay closed, on the branch where they were, in every motion."""
     text = rm.robots.path("four_bar").read_text()

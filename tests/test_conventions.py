@@ -185,7 +185,7 @@ def test_rotors_that_pinocchio_does_not_know():
     assert_undone(model, "pinocchio")
 
 
-@pytest.mark.slow_cases("tello")
+@pytest.mark.slow_cases("tello", "mit_humanoid")
 @pytest.mark.parametrize("name", ["mini_cheetah", "four_bar", "tello", "mit_humanoid"])
 def test_joints_that_follow_others(name):
     """Pinocchio's open tree has every joint: positions and velocities are all joints' own."""
@@ -280,6 +280,7 @@ def assert_mujocos(model, its, joints=None):
     assert_undone(model, "mujoco", joints)
 
 
+@pytest.mark.slow_cases("text2")
 @pytest.mark.parametrize("text", [OPEN, PLANAR, PLACED])
 def test_a_written_model_is_mujocos(text, tmp_path):
     model = rm.load(text, floating_base=None if text is PLACED else True)

@@ -41,6 +41,7 @@ def test_an_open_tree_is_not_soft(run, tmp_path: Path) -> None:
     assert soft_constraint_errors(rm.load(floating), str(floating)).worst < 1e-9
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     tuple(map(int, mujoco.__version__.split(".")[:2])) < (3, 9),
     reason="the constraints of older MuJoCo (3.6) are softer: 38 % at worst",
@@ -159,6 +160,7 @@ def test_a_mesh_that_is_not_there_says_what_to_do(run, tmp_path: Path) -> None:
     assert run("convert", source, "-o", tmp_path / "dog.xml", "--meshes", "drop")[0] == 0
 
 
+@pytest.mark.slow_cases("options1-the tree will do: accelerations of")
 @pytest.mark.parametrize(
     ("options", "verdict"),
     [

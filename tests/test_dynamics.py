@@ -240,6 +240,7 @@ def test_external_forces_act_through_jacobians(robot: rm.Model, every: int) -> N
     assert relative(rm.aba(robot, q, v, without - work, f_ext=f_ext), zero, np.ones(1)) < 1e-9
 
 
+@pytest.mark.slow
 def test_gravity_is_settable() -> None:
     model = rm.load(rm.robots.path("mini_cheetah"), gravity=(1.0, -2.0, 3.0))
     other = rm.robots.load("mini_cheetah")

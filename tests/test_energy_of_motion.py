@@ -273,7 +273,7 @@ def spring(stiffness: float, friction: float) -> rm.Model:
     )  # fmt: skip
 
 
-@pytest.mark.slow_cases("0.001")
+@pytest.mark.slow_cases("0.001", "0.01")
 @pytest.mark.parametrize("step", [1e-3, 1e-2])
 def test_springs_keep_their_energy(step: float) -> None:
     model = spring(100.0, 0.0)
@@ -406,7 +406,7 @@ def test_belts_static_friction_and_compliance() -> None:
     assert math.isclose(motion.contact_forces[-1, :, 2].sum(), 2.0 * 9.81, rel_tol=1e-6)
 
 
-@pytest.mark.slow_cases("planar_leg_linkage")
+@pytest.mark.slow_cases("planar_leg_linkage", "four_bar")
 @pytest.mark.parametrize("name", ["four_bar", "planar_leg_linkage"])
 def test_rollouts_pass_change_points_at_any_speed(name: str) -> None:
     """Parallelograms that swing through their flat positions: none is lost, energy stays."""

@@ -396,6 +396,7 @@ def test_minimum_torques_weigh_alike_by_default():
     assert minimum_torque("J1") == minimum_torque("J1", deviation=1.0)
 
 
+@pytest.mark.slow_cases("sdf")
 def test_minimum_torques_share_redundant_actuation(five_bar):
     """Three motors on two freedoms: the shares of least norm, Sᵀ (S Sᵀ)⁻¹ tau with S rows of G."""
     q, v, a, tau = state(five_bar)

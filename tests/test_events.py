@@ -164,6 +164,7 @@ def test_a_ball_bounces(slope: float) -> None:
     assert ("slip" in {event.kind for event in motion.events}) == (slope > 0.0)
 
 
+@pytest.mark.slow
 def test_links_that_meet_and_motions_without_contact() -> None:
     """A link on one at rest: both names; before the first pair is near there is no event."""
     text = "".join(

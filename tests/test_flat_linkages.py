@@ -49,6 +49,7 @@ def turns(model: rm.Model, q: np.ndarray) -> np.ndarray:
     return np.arctan2(poses[:, 1, 0], poses[:, 0, 0])
 
 
+@pytest.mark.slow_cases("0.7-1.0")
 @ANY
 @pytest.mark.parametrize(
     ("a", "b"), few([(0.7, 1.0), (1.0, 0.4), (0.5, 0.5), (0.3, 1.0), (0.15, 0.4)], (0.7, 1.0))

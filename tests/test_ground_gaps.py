@@ -363,7 +363,7 @@ def put(*place: float) -> Array:
     return np.array([*place, *ball().neutral()[3:]])
 
 
-@pytest.mark.slow_cases("0.8")
+@pytest.mark.slow_cases("0.8", "0.05")
 @pytest.mark.parametrize("friction", [0.05, 0.8])
 def test_a_ball_on_a_ramp_slides_or_rolls(friction: float) -> None:
     """Down 30 degrees: a = g (sin - mu cos) while it slides, g sin / (1 + I / m r²) as it rolls."""

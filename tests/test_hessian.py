@@ -75,7 +75,7 @@ def test_shipped_robots(name: str) -> None:
     check(model, random_states(model, 2))
 
 
-@pytest.mark.slow_cases("rod")
+@pytest.mark.slow_cases("rod", "spherical")
 @pytest.mark.parametrize("name", few(TEXTS, "planar", "spherical", "screw", "coupling", "rod"))
 def test_joints_and_constraints(name: str) -> None:
     model = rm.load(TEXTS[name], gravity=(1.0, -2.0, 3.0))

@@ -147,6 +147,7 @@ def test_a_leg_of_a_humanoid() -> None:
     assert all(abs(rotors[name][0]) < 0.05 for name in known)
 
 
+@pytest.mark.slow_cases("planar_leg_linkage")
 @pytest.mark.parametrize("name", few(["five_bar", "planar_leg_linkage"], "planar_leg_linkage"))
 def test_a_linkage(name: str) -> None:
     plain = name == "five_bar"

@@ -170,6 +170,7 @@ def test_friction_that_is_stronger_upwards_is_called_so() -> None:
         assert f"% stronger {way}, at positive velocity" in note
 
 
+@pytest.mark.slow
 def test_what_was_found_stays_in_the_file(tmp_path: Path) -> None:
     """Laws and delays, written, read, and used for a log that the fit has not seen."""
     model, columns, _ = table(0, 0.4)

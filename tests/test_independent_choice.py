@@ -206,6 +206,7 @@ def test_rotors_move_no_robot() -> None:
             assert np.max(np.abs(model.residual(model.neutral()))) < 1e-10
 
 
+@pytest.mark.slow_cases("four_bar", "two_outputs")
 @pytest.mark.parametrize(
     "kind",
     few(["four_bar", "rssr", "ankle", "loop_on_loop", "two_outputs"], "four_bar", "two_outputs"),

@@ -81,6 +81,7 @@ def beyond_cones(forces: Array, friction: float) -> float:
     return float(np.max(across, initial=0.0))
 
 
+@pytest.mark.slow_cases("parallel_ankle")
 @pytest.mark.parametrize(
     "name",
     few(["mini_cheetah", "tello", "parallel_ankle", "belt_leg"], "parallel_ankle", "belt_leg"),

@@ -43,6 +43,7 @@ def compare(model: rm.Model, folder: Path, functions: tuple[str, ...] = FUNCTION
         assert np.max(np.abs(found - right) / scale) < 1e-12, job.function
 
 
+@pytest.mark.slow_cases("mini_cheetah")
 @pytest.mark.parametrize(
     "name", few(rm.robots.names(), "four_bar", "mini_cheetah", "parallel_ankle")
 )

@@ -171,6 +171,7 @@ def test_logs_that_are_none(tmp_path: Path) -> None:
     assert not (tmp_path / "out.csv").exists()
 
 
+@pytest.mark.slow
 def test_the_node_of_ros(monkeypatch: pytest.MonkeyPatch) -> None:
     """With ROS's own message classes, as rosbags has them."""
     store = pytest.importorskip("rosbags.typesys")

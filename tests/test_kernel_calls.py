@@ -419,6 +419,7 @@ def test_kernels_call_what_every_c_library_has(
 # ---- several results -----------------------------------------------------------------------------
 
 
+@pytest.mark.slow_cases("five_bar")
 @pytest.mark.parametrize("name", few(DISTINCT, "belt_leg", "five_bar", "four_bar"))
 def test_derivatives_are_functions_too(name: str) -> None:
     model = rm.robots.load(name)

@@ -75,6 +75,7 @@ def compare_with_numpy(mechanism: Mechanism) -> None:
     assert (np.abs(unbalanced).max(axis=-1) <= 1e-12 * size).all()
 
 
+@pytest.mark.slow_cases("rod")
 @pytest.mark.parametrize("kind", few([*KINDS, "tether"], "gear", "rod"))
 def test_random_mechanisms_compiled_equal_numpy(kind: str) -> None:
     compare_with_numpy(random_mechanism(np.random.default_rng([5, len(kind)]), [kind], n_joints=6))

@@ -22,6 +22,7 @@ LIMBS = [
 ]
 
 
+@pytest.mark.slow_cases("parallel_ankle-joints0")
 @pytest.mark.parametrize(("name", "joints"), few(LIMBS, LIMBS[0], LIMBS[3]))
 def test_a_knee_and_not_its_crank(name: str, joints: tuple[str, ...]) -> None:
     model = rm.robots.load(name)
@@ -43,6 +44,7 @@ def test_it_is_not_what_the_file_marks() -> None:
         assert rm.limb_joints(rm.load(data / name)) == joints
 
 
+@pytest.mark.slow
 def test_limits_of_more_than_a_turn_are_none() -> None:
     """As of degrees read as radians: the range goes 0.6 rad from neutral, not upside down."""
     text = (Path(__file__).parent / "data" / "limbs" / "ankle_rods_on_foot.xml").read_text()

@@ -167,6 +167,7 @@ def test_boxes_are_reached_as_the_closed_form_says() -> None:
     assert np.max(np.abs(model.residual(box.q))) < 1e-12
 
 
+@pytest.mark.slow
 def test_a_cylinder_near_its_dead_point() -> None:
     """Its lever is the distance of its line from the boom's axis: that of a cross product."""
     name = "digger_cylinder.urdf"

@@ -195,7 +195,7 @@ def test_a_screw_beyond_the_bound_stops_at_once() -> None:
     assert findings["mesh-jam"].severity == "warning"
 
 
-@pytest.mark.slow_cases("0.1--0.105263157895", "0.6--0.5")
+@pytest.mark.slow_cases("0.1--0.105263157895", "0.6--0.5", "-0.5-0.0")
 @pytest.mark.parametrize(("backdrive", "after"), [(0.6, -0.5), (0.1, -0.105263157895), (-0.5, 0.0)])
 def test_a_leg_that_lands(backdrive: float, after: float) -> None:
     """The body's velocity after the foot of a lossy leg is stopped by the ground, motor off."""
@@ -390,6 +390,7 @@ STATIC = [  # angle of the shank; loads that the motor drives, holds, and that t
 ]
 
 
+@pytest.mark.slow_cases("1.3-5.494853723-9.963647155-0.19536563")
 @pytest.mark.parametrize(("psi", "drives", "holds", "moves"), STATIC)
 def test_a_four_bar_leg_at_its_static_limits(
     psi: float, drives: float, holds: float, moves: float

@@ -61,6 +61,7 @@ def spanning_tree(model):
     return build(replace(said, loops=(), couplings=(), joints=joints))
 
 
+@pytest.mark.slow_cases("mini_cheetah")
 @pytest.mark.parametrize(
     "name",
     few(
@@ -177,6 +178,7 @@ def test_what_mujoco_takes_no_body_for_is_told_and_loads(name, tmp_path):
         same_robot(model, other, states=1)
 
 
+@pytest.mark.slow_cases("belt_leg")
 @pytest.mark.filterwarnings("ignore:.*the tree will not do")
 @pytest.mark.parametrize("name", few(DISTINCT, "belt_leg"))
 def test_approximate_files_are_the_approximate_method_in_mujoco(name):
@@ -289,6 +291,7 @@ def test_what_no_rod_along_the_hinge_mends_is_not_lent(ixz):
     assert "principal moments" in lost
 
 
+@pytest.mark.slow_cases("0 1 0")
 @pytest.mark.parametrize("axis", ["0 1 0", "0.6 0.8 0"])
 def test_rotors_without_a_mass_are_written(axis):
     """The moments across its axis that a rotor lacks come through a thin link from what is heavier.
@@ -350,7 +353,7 @@ def test_massless_links_may_carry_others():
     written(rm.load(text.format(d=LINK.format("d"))))
 
 
-@pytest.mark.slow_cases("four_bar", "belt")
+@pytest.mark.slow_cases("four_bar", "belt", "coupling")
 @pytest.mark.filterwarnings("ignore::robomodel.DescriptionWarning")
 @pytest.mark.parametrize("kind", few(KINDS, "belt", "coupling", "four_bar"))
 def test_random_mechanisms(kind):
@@ -454,7 +457,7 @@ def actuators(text, **options):
     return found
 
 
-@pytest.mark.slow_cases("j_rocker", "j_crank")
+@pytest.mark.slow_cases("j_rocker", "j_crank", "j_coupler")
 @pytest.mark.parametrize("at", ["j_crank", "j_coupler", "j_rocker"])
 def test_rotors_in_linkages(at):
     """Without a mass of their own, on carriers that move or not: nothing is lost."""

@@ -87,6 +87,7 @@ def test_the_approximate_tree_is_the_simulators(name: str) -> None:
         assert relative(found, a) < 1e-9
 
 
+@pytest.mark.slow
 def test_geared_robots_lose_only_the_coupling_of_rotors_and_carriers() -> None:
     """With lumped rotors and armature the diagonal of M is exact."""
     for name in ("mini_cheetah", "mit_humanoid_leg"):
@@ -153,6 +154,7 @@ def without_rotors(text: str) -> str:
     return ET.tostring(root, encoding="unicode")
 
 
+@pytest.mark.slow_cases("mit_humanoid_leg")
 @pytest.mark.parametrize(
     "name", few(["mini_cheetah", "mit_humanoid_leg", "teleop_arm"], "mit_humanoid_leg")
 )

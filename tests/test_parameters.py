@@ -217,6 +217,7 @@ def motion(model: rm.Model, count: int, step: float) -> tuple[Array, Array, Arra
     return configurations, v, tau
 
 
+@pytest.mark.slow_cases("puma560")
 @pytest.mark.parametrize("name", few(["five_bar", "puma560"], "puma560"))
 def test_without_accelerations(name: str) -> None:
     model = resisted(rm.robots.load(name))

@@ -264,7 +264,7 @@ def case(request: pytest.FixtureRequest) -> tuple[rm.Model, Values, rm.Model]:
     raise AssertionError
 
 
-@pytest.mark.slow_cases("spatial-rod", "knee-polynomials", "parallel_ankle-loops")
+@pytest.mark.slow_cases("spatial-rod", "knee-polynomials", "parallel_ankle-loops", "four_bar-loop")
 @pytest.mark.filterwarnings("ignore:contacts contradict")  # points of robots of few freedoms
 def test_functions_are_those_of_the_changed_robot(
     case: tuple[rm.Model, Values, rm.Model],
@@ -302,7 +302,7 @@ def test_functions_are_those_of_the_changed_robot(
             close(one, two, 1e-10, least=1e-5)  # some are zero, as a parallelogram's armature
 
 
-@pytest.mark.slow_cases("spatial-rod", "knee-polynomials")
+@pytest.mark.slow_cases("spatial-rod", "knee-polynomials", "parallel_ankle-loops")
 def test_models_are_the_same_too(case: tuple[rm.Model, Values, rm.Model]) -> None:
     model, given, other = case
     with warnings.catch_warnings():  # bodies may be impossible
@@ -615,6 +615,7 @@ def test_a_corrected_tree_of_each_robot() -> None:
             close(found[n], rm.correction_force(one, q, v, tau, **options), 1e-10, least=1.0)
 
 
+@pytest.mark.slow
 def test_motors_follow_the_ratios_of_their_gears() -> None:
     """Limits that a file gives at joints are those of motors, carried over by the ratio."""
     for robot in ("belt_leg", "tello"):

@@ -121,7 +121,7 @@ def rest_length(model: rm.Model, each: rm.description.Spring) -> float:
             0.3)}[each.name]  # fmt: skip
 
 
-@pytest.mark.slow_cases("floating ball")
+@pytest.mark.slow_cases("floating ball", "linkage")
 def test_against_jacobians(model: rm.Model) -> None:
     q, v = states(model)
     tau = rm.passive_force(model, q, v)
@@ -132,7 +132,7 @@ def test_against_jacobians(model: rm.Model) -> None:
     )
 
 
-@pytest.mark.slow_cases("floating ball", "linkage")
+@pytest.mark.slow_cases("floating ball", "linkage", "gears")
 def test_in_every_algorithm(model: rm.Model) -> None:
     q, v = states(model)
     a = np.random.default_rng(1).standard_normal(v.shape)
@@ -204,6 +204,7 @@ def test_derivatives(model: rm.Model) -> None:
             np.testing.assert_allclose(dv[:, j], slope, rtol=2e-6, atol=2e-6 * np.abs(dv).max())
 
 
+@pytest.mark.slow
 def test_at_the_joint_that_closes_a_loop() -> None:
     """A four-bar's coupler and rocker meet at the angle q_rocker - q_crank - q_coupler."""
     closing = loop("closing", "revolute", "coupler", "rocker", "1 0 0", "0.7 0 0",

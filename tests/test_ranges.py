@@ -358,6 +358,7 @@ def _held(model: rm.Model, cluster: rm.model.Cluster, q: Array, joint: str) -> d
     return {name: float(at[name]) for name in cluster.independent if name != joint}
 
 
+@pytest.mark.slow
 def test_motors_of_an_ankle_end_where_pitch_and_roll_do() -> None:
     """By the lengths of the rods, which differ: 0.20 and 0.28."""
     from scipy.optimize import brentq
@@ -401,6 +402,7 @@ def test_mirrored_joints_have_mirrored_ranges() -> None:
         assert (first.lower, first.upper) == pytest.approx((-second.upper, -second.lower), abs=1e-9)
 
 
+@pytest.mark.slow
 def test_transmission_angles_of_a_knee_behind_a_belt() -> None:
     """Over the crank's range, which the knee's limit ends, whatever samples the study has."""
     model = belted_leg((-0.7, 0.8), (-0.5, 2.5))

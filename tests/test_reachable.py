@@ -123,6 +123,7 @@ def test_parallelograms_stay_parallelograms() -> None:
         assert np.max(np.abs(np.sin(0.5 * (a - b)))) < 1e-12
 
 
+@pytest.mark.slow
 def test_the_same_seed_draws_the_same() -> None:
     """Whatever was drawn before, of this model or one that was loaded again."""
     text = five_bar()

@@ -144,6 +144,7 @@ def in_turns(case: tuple[int, tuple[str, str]]) -> bool:
 PAIRS = list(product(FEATURES, WRITERS))
 
 
+@pytest.mark.slow_cases("rod-urdf")
 @pytest.mark.parametrize(
     ("feature", "ending"), few(PAIRS, *(pair for _, pair in filter(in_turns, enumerate(PAIRS))))
 )
@@ -151,7 +152,9 @@ def test_features(feature: str, ending: str, tmp_path: Path) -> None:
     round_trip(rm.load(FEATURES[feature]), feature, ending, tmp_path)
 
 
-@pytest.mark.slow_cases("tello-usda", "tello-urdf", "mini_cheetah-usda", "mini_cheetah-xml")
+@pytest.mark.slow_cases(
+    "tello-usda", "tello-urdf", "mini_cheetah-usda", "mini_cheetah-xml", "mini_cheetah-sdf"
+)
 @pytest.mark.filterwarnings("ignore:.*moves no mass")  # without the loops that SDF cannot say
 @pytest.mark.parametrize("ending", WRITERS)
 @pytest.mark.parametrize("name", few(rm.robots.names(), "five_bar", "mini_cheetah", "tello"))

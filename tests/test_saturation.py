@@ -163,6 +163,7 @@ def limited_leg() -> rm.Model:
     return rm.load(rm.robots.path("mit_humanoid_leg"), extend=limits)
 
 
+@pytest.mark.slow_cases("rk4")
 @pytest.mark.parametrize("method", ["rk4", "semi_implicit_euler"])
 def test_rollouts_saturate_as_simulations_do(method: str) -> None:
     model, rng = limited_leg(), np.random.default_rng(1)

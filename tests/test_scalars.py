@@ -313,6 +313,7 @@ def test_badly_scaled_rows(seed: int, n: int) -> None:
     check_accuracy(matrix, x, solved(matrix, matrix @ x))
 
 
+@pytest.mark.slow
 @given(SEEDS, st.integers(1, 5))
 @settings(max_examples=200, derandomize=True)
 def test_small_integers(seed: int, n: int) -> None:

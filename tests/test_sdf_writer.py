@@ -43,7 +43,7 @@ def written(model, **options):
     return stream.getvalue()
 
 
-@pytest.mark.slow_cases("five_bar")
+@pytest.mark.slow_cases("five_bar", "belt_leg")
 @pytest.mark.filterwarnings("ignore:.*reflected inertia between joints")
 @pytest.mark.filterwarnings("ignore:.*has moments of inertia but no mass")
 @pytest.mark.filterwarnings("ignore:.*the tree will not do")

@@ -92,7 +92,7 @@ def test_energy_is_kept_and_loops_stay_closed(case: str) -> None:
     assert drift(found, stored(found.q)) <= 1e-10
 
 
-@pytest.mark.slow_cases("dop853", "rk4")
+@pytest.mark.slow_cases("dop853", "rk4", "semi_implicit_euler")
 @pytest.mark.parametrize("method", ["dop853", "rk4", "semi_implicit_euler"])
 def test_loops_stay_closed_by_every_method(method: str) -> None:
     for model, q, v in (crank_rocker("crossed"), tello_leg()):
@@ -137,7 +137,7 @@ def test_orders_of_convergence_with_loops(method: str) -> None:
     assert slopes == pytest.approx(order, abs=0.15)
 
 
-@pytest.mark.slow_cases("rk4")
+@pytest.mark.slow_cases("rk4", "semi_implicit_euler")
 @pytest.mark.parametrize("method", ORDERS)
 def test_orders_of_convergence_on_groups(method: str) -> None:
     order, step = ORDERS[method]

@@ -95,7 +95,7 @@ def test_work_of_forces_is_the_change_of_energy() -> None:
 METHODS = ("dop853", "rk4", "semi_implicit_euler")
 
 
-@pytest.mark.slow_cases("dop853-False", "dop853-True")
+@pytest.mark.slow_cases("dop853-False", "dop853-True", "semi_implicit_euler-False")
 @pytest.mark.parametrize("hold", [False, True])
 @pytest.mark.parametrize("method", few(METHODS, "dop853", "semi_implicit_euler"))
 def test_wrenches_that_begin_later(method: str, hold: bool) -> None:

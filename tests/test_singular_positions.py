@@ -188,7 +188,7 @@ def test_a_parallelogram_turns_through_flat(method: str) -> None:
     assert drift(found) <= 1e-8
 
 
-@pytest.mark.slow_cases("0.0")
+@pytest.mark.slow_cases("0.0", "12.0")
 @pytest.mark.parametrize("speed", [0.0, 12.0, -12.0])
 def test_a_parallelogram_under_gravity(speed: float) -> None:
     model = fallen("four_bar")
@@ -286,7 +286,7 @@ def test_a_parallelogram_carried_by_a_floating_base() -> None:
     np.testing.assert_allclose(q_at[1, :, 9], q_at[1, :, 7], rtol=0, atol=1e-9)
 
 
-@pytest.mark.slow_cases("0.0")
+@pytest.mark.slow_cases("0.0", "8.0")
 @pytest.mark.parametrize("speed", [0.0, 8.0, -8.0])
 def test_a_kite_folds_and_goes_on(speed: float) -> None:
     """Two pairs of equal sides: it folds to a line, where its branches meet."""
@@ -488,7 +488,7 @@ def test_falls_that_rush_past_dead_points_are_told(many_falls: tuple[rm.Model, A
 # ---- accelerations of all joints -----------------------------------------------------------------
 
 
-@pytest.mark.slow_cases("six_bar")
+@pytest.mark.slow_cases("six_bar", "five_bar")
 @pytest.mark.parametrize(
     "name", few(["six_bar", "tello", "mini_cheetah", "five_bar"], "six_bar", "five_bar")
 )
@@ -536,6 +536,7 @@ def test_accelerations_at_a_change_point() -> None:
     assert still.rank == 2
 
 
+@pytest.mark.slow
 def test_accelerations_at_a_dead_point() -> None:
     """There aba is not a number, and all joints accelerate as the motion through it says."""
     model = rocker_driven()

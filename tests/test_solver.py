@@ -78,6 +78,7 @@ def test_forward_and_inverse_dynamics(name: str, view: str) -> None:
         solver(q, v, a)
 
 
+@pytest.mark.slow
 def test_an_inverse_problem_costs_little_more_than_rnea() -> None:
     model = rm.robots.load("puma560")
     problem = Problem.inverse(model)

@@ -185,7 +185,9 @@ def siblings() -> str:
     )  # fmt: skip
 
 
-@pytest.mark.slow_cases("range-<lambda>", "range-arm", "lumped-<lambda>")
+@pytest.mark.slow_cases(
+    "range-<lambda>", "range-arm", "lumped-<lambda>", "lumped-arm", "range-siblings"
+)
 @pytest.mark.parametrize("make", [siblings, lambda: leg(belt=True), arm])
 @pytest.mark.parametrize("fit", ["range", "lumped"])
 def test_corrections_are_exact_in_mujoco(make, fit) -> None:

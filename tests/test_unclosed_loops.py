@@ -191,7 +191,7 @@ def test_a_rounded_file_within_its_tolerance_is_the_exact_robot(said: str) -> No
         model.check(q + 1e-3)
 
 
-@pytest.mark.slow_cases("not at all", "at load")
+@pytest.mark.slow_cases("not at all", "at load", "in the file")
 @pytest.mark.parametrize("said", ["at load", "in the file", "not at all"])
 def test_a_rounded_file_is_mended(said: str, tmp_path: Path) -> None:
     """Its loops hold exactly then, as far as it moves, and what is written is the mended robot."""
@@ -225,6 +225,7 @@ def test_a_leaning_axis_stays_near_where_the_file_is() -> None:
     assert model.check(model.integrate(q, [0.3])) == ()
 
 
+@pytest.mark.slow
 def test_axes_that_lean_by_rounding_are_mended() -> None:
     """By less than gaps may be, but by more than ranks forgive."""
     closing = (

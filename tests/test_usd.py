@@ -602,7 +602,7 @@ LOOPS = {
 }  # fmt: skip
 
 
-@pytest.mark.slow_cases("excluded", "six")
+@pytest.mark.slow_cases("excluded", "six", "rod")
 @pytest.mark.parametrize("name", LOOPS)
 def test_loops_are_those_of_urdf(name):
     """By exclusion, as rods, and where a stage without an articulation has a joint too many."""

@@ -75,7 +75,7 @@ def test_a_crank_that_goes_round_has_no_singularity() -> None:
     assert linkage.gap < 1e-10
 
 
-@pytest.mark.slow_cases("planar_leg_linkage")
+@pytest.mark.slow_cases("planar_leg_linkage", "four_bar")
 @pytest.mark.parametrize("name", ["four_bar", "planar_leg_linkage"])
 def test_parallelograms_have_change_points_where_they_fold(name: str) -> None:
     report = rm.validate(rm.robots.load(name))

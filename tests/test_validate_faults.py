@@ -50,6 +50,7 @@ def is_named_alone(kind: str, name: str, seed: int, *, inside: bool = False) -> 
     return is_named(kind, seeded, alone(kind, seeded[0]) - before)
 
 
+@pytest.mark.slow_cases("mirrored-mit_humanoid")
 @pytest.mark.parametrize(
     ("kind", "name"),
     [

@@ -56,6 +56,7 @@ def test_findings_of_a_model_and_of_its_file_agree() -> None:
     assert rm.validate(text).as_dict() == rm.validate(rm.load(text)).as_dict()
 
 
+@pytest.mark.slow
 def test_the_page_needs_nothing_besides() -> None:
     report = rm.validate(rocker_driven())
     page = report.html()

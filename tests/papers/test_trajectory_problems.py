@@ -79,6 +79,7 @@ def test_forward_dynamics_is_of_second_order(crank: rm.Model) -> None:
     assert ratio == pytest.approx([4.0, 4.0], rel=0.1)
 
 
+@pytest.mark.slow
 def test_batch_and_fixed_lag_agree(crank: rm.Model) -> None:
     graph = motion(crank, 15, 5e-3, q=crank.neutral(), v=[0.5])
     found = undisturbed(crank, 15, 5e-3, crank.neutral(), [0.5])
@@ -173,6 +174,7 @@ def test_solutions_from_the_exact_motion_converge(count: int) -> None:
     assert found.violation < 1e-12
 
 
+@pytest.mark.slow_cases("chosen0-2-31-475")
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize(
     ("chosen", "window", "count", "first"),
@@ -194,6 +196,7 @@ def test_fixed_lag_converges_without_prediction(
     assert np.sqrt(np.mean((result.newest["q"][:, :4] - q[first:]) ** 2)) < 3e-5
 
 
+@pytest.mark.slow_cases("chosen0-0.3-301")
 @pytest.mark.parametrize(
     ("chosen", "noise", "count"),
     [
@@ -305,6 +308,7 @@ def test_rounding_of_many_conditions_is_no_reason_to_go_on() -> None:
     assert result.violation < 1e-13
 
 
+@pytest.mark.slow
 def test_inverse_dynamics_in_four_stages(crank: rm.Model) -> None:
     step, count = 5e-3, 81
     times = np.arange(count)[:, np.newaxis] * step
@@ -426,6 +430,7 @@ def check_consistency(errors: Array, costs: Array, count: int) -> None:
     assert low < costs.sum() < high
 
 
+@pytest.mark.slow
 def test_errors_are_as_large_as_their_covariances_say(crank: rm.Model) -> None:
     check_consistency(*consistency(crank, 6, 12, seed=10), 12)
 
