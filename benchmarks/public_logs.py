@@ -185,9 +185,9 @@ def panda(folder: Path) -> Arm:
 def published(arm: Arm, folder: Path) -> Array:
     """Errors of the Panda's published model, friction included (T, 7)."""
     header = (folder / "franka_model.h").read_text("utf-8")
+    given = dict(re.findall(r"FI_(\d\d)\s*=\s*([-\d.e]+)", header))
     one, two, three = (
-        np.array([float(re.search(rf"FI_{k}{j}\s*=\s*([-\d.e]+)", header)[1]) for j in range(1, 8)])  # type: ignore[index]
-        for k in (1, 2, 3)
+        np.array([float(given[f"{k}{joint}"]) for joint in range(1, 8)]) for k in (1, 2, 3)
     )
     q, v, a, tau = (arm.held[kind] for kind in ("q", "v", "a", "tau"))
     friction = one / (1.0 + np.exp(-two * (v + three))) - one / (1.0 + np.exp(-two * three))

@@ -17,32 +17,31 @@ import re
 import tempfile
 import time
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import robomodel as rm
 from robomodel.errors import MissingPackageError
-from robomodel.reports.comparison.in_simulator import ADAPTERS, compare_in
-from robomodel.simulators import PROGRAMS
+from robomodel.reports.comparison.in_simulator import ADAPTERS, ENDINGS, compare_in
+from robomodel.simulators import PROGRAMS, Format, Simulator
 from robomodel.simulators.beside import percent
 from robomodel.writing import write_for
 
 RESULTS = Path(__file__).parent / "simulators.json"
 PAGE = Path(__file__).parent.parent / "docs" / "simulators.md"
 BEGIN, END = "<!-- matrix: python -m benchmarks.simulators -->", "<!-- end of matrix -->"
-ENDINGS = {"urdf": ".urdf", "sdf": ".sdf", "mjcf": ".xml", "usd": ".usda"}
 SAMPLES = 3
 Results = dict[str, dict[str, dict[str, Any]]]
 
 
-def measured(model: rm.Model, simulator: str, form: str) -> dict[str, Any]:
+def measured(model: rm.Model, simulator: Simulator, form: Format) -> dict[str, Any]:
     """What a simulator makes of a robot in a file of this format that is written for it."""
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         path = Path(folder) / f"robot{ENDINGS[form]}"
         try:
-            write_for(model, simulator, form, path)  # type: ignore[arg-type]
+            write_for(model, simulator, form, path)
         except ValueError as error:
             return {"written": str(error).partition("cannot say: ")[2].partition(" (drop")[0][:150]}
         found = compare_in(model, simulator, path, samples=SAMPLES, advised=True, explain=False)
@@ -73,13 +72,13 @@ def models(files: Path | None) -> Iterator[tuple[str, rm.Model]]:
         yield "/".join(Path(name).parts[-2:]), model
 
 
-def run(simulators: list[str], files: Path | None) -> None:
+def run(simulators: Sequence[Simulator], files: Path | None) -> None:
     """Measure, and keep the results after each simulator."""
     part = "shipped" if files is None else "public"
     for simulator in simulators:
         rows: dict[str, dict[str, Any]] = {}
         for name, model in models(files):
-            for form in PROGRAMS[simulator].formats:  # type: ignore[index]
+            for form in PROGRAMS[simulator].formats:
                 start = time.perf_counter()
                 try:
                     cell = measured(model, simulator, form)
@@ -115,19 +114,15 @@ def shown(cell: Mapping[str, Any] | None) -> str:
 
 def matrix(rows: Mapping[str, Mapping[str, Any]]) -> str:
     """The rows as a table in Markdown, a column for each simulator and format."""
-    columns = [
-        f"{name} {form}"
+    heads = {
+        f"{name} {form}": f"{PROGRAMS[name].title} {form.upper()}"
         for name in ADAPTERS
-        for form in PROGRAMS[name].formats  # type: ignore[index]
+        for form in PROGRAMS[name].formats
         if any(f"{name} {form}" in cells for cells in rows.values())
-    ]
-    heads = [
-        f"{PROGRAMS[each.split()[0]].title} {each.split()[1].upper()}"  # type: ignore[index]
-        for each in columns
-    ]
-    lines = [f"| robot | {' | '.join(heads)} |", "|---" * (len(columns) + 1) + "|"]
+    }
+    lines = [f"| robot | {' | '.join(heads.values())} |", "|---" * (len(heads) + 1) + "|"]
     for name, cells in sorted(rows.items()):
-        lines.append(f"| {name} | {' | '.join(shown(cells.get(each)) for each in columns)} |")
+        lines.append(f"| {name} | {' | '.join(shown(cells.get(each)) for each in heads)} |")
     return "\n".join(lines)
 
 
@@ -144,10 +139,12 @@ def with_matrix(text: str, results: Results) -> str:
 def main() -> None:
     """Run, and write the page."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("simulators", nargs="*", default=list(ADAPTERS), metavar="SIMULATOR")
+    parser.add_argument("simulators", nargs="*", default=[], metavar="SIMULATOR")
     parser.add_argument("--files", type=Path, default=None, metavar="LIST")
     options = parser.parse_args()
-    run(options.simulators, options.files)
+    if unknown := set(options.simulators).difference(ADAPTERS):
+        parser.error(f"simulators are {', '.join(ADAPTERS)}, not {', '.join(sorted(unknown))}")
+    run([each for each in ADAPTERS if each in (options.simulators or ADAPTERS)], options.files)
     results: Results = json.loads(RESULTS.read_text("utf-8"))
     PAGE.write_text(with_matrix(PAGE.read_text("utf-8"), results), "utf-8")
 

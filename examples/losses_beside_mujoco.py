@@ -92,7 +92,7 @@ def moved(
     push: float = 0.0, gains: float = 0.0, stiff: bool = False,
 ) -> tuple[Array, float]:  # fmt: skip
     """Heights of the body, the knee's greatest torque; ``friction`` in MuJoCo, or losses here."""
-    start, hold = BENT + [height, 0.0, 0.0], standing(model)  # noqa: RUF005
+    start, hold = BENT + np.array([height, 0.0, 0.0]), standing(model)
     if friction is None:
         motion = rm.simulate(
             model, start, tau=lambda _, q, v: tau(q, v, hold, gains), duration=duration, step=5e-4,

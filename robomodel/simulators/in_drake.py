@@ -12,7 +12,7 @@ from importlib.metadata import version
 import numpy as np
 
 from robomodel.arrays import Array
-from robomodel.simulators.loaded import Numbers, Place, Source, State, held_rows, spread
+from robomodel.simulators.loaded import Numbers, Place, Source, State, held_rows, kind_of, spread
 
 STEP = 1e-5  # s
 
@@ -46,8 +46,8 @@ class DrakeModel:
                     float(joint.position_lower_limits()[0]), float(joint.position_upper_limits()[0])
                 )  # fmt: skip
             if nv:
-                kind = {1: "joint", 3: "ball"}.get(nv, "base")
-                self.places.append(Place(name, kind, joint.velocity_start(), nv, outside=nv == 3))  # type: ignore[arg-type]
+                at = int(joint.velocity_start())
+                self.places.append(Place(name, kind_of(nv), at, nv, outside=nv == 3))
 
     def _weld(self) -> None:
         """Weld a root link to the world that the file leaves free, as users do."""

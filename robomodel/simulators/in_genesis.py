@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from robomodel.arrays import Array
-from robomodel.simulators.loaded import Numbers, Place, Source, State, held_rows, spread
+from robomodel.simulators.loaded import Numbers, Place, Source, State, held_rows, kind_of, spread
 
 STEP = 1e-5  # s
 
@@ -49,8 +49,7 @@ class GenesisModel:
                 continue
             at = int(joint.dofs_idx_local[0])
             self.positions[joint.name] = int(joint.qs_idx_local[0]), int(joint.n_qs)
-            kind = {1: "joint", 3: "ball"}.get(nv, "base")
-            self.places.append(Place(joint.name, kind, at, nv))  # type: ignore[arg-type]
+            self.places.append(Place(joint.name, kind_of(nv), at, nv))
             if nv == 1:
                 self.limits[joint.name] = float(lower[at]), float(upper[at])
 

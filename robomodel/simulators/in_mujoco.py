@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from robomodel.simulators.loaded import Numbers, Place, Source, State, spread
+from robomodel.simulators.loaded import Numbers, Place, Source, State, kind_of, spread
 
-_KINDS = {0: ("base", 6), 1: ("ball", 3), 2: ("joint", 1), 3: ("joint", 1)}
+_FREEDOMS = (6, 3, 1, 1)  # of mjJNT_FREE, mjJNT_BALL, mjJNT_SLIDE and mjJNT_HINGE
 _OFF = ("CONTACT", "LIMIT", "FRICTIONLOSS", "ACTUATION")
 """Parts of MuJoCo beside the mechanism, which the exact model does not have."""
 
@@ -29,10 +29,11 @@ class MujocoModel:
         self.data, self.nv = mujoco.MjData(model), int(model.nv)
         self.places, self.limits = [], {}
         for i in range(model.njnt):
-            kind, nv = _KINDS[int(model.jnt_type[i])]
+            nv = _FREEDOMS[int(model.jnt_type[i])]
+            kind = kind_of(nv)
             name = model.joint(i).name
             name = (names or {}).get(name, name)
-            self.places.append(Place(name, kind, int(model.jnt_dofadr[i]), nv))  # type: ignore[arg-type]
+            self.places.append(Place(name, kind, int(model.jnt_dofadr[i]), nv))
             if kind == "joint":
                 lower, upper = model.jnt_range[i] if model.jnt_limited[i] else (-np.inf, np.inf)
                 self.limits[name] = float(lower), float(upper)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from robomodel.simulators.loaded import Numbers, Place, Source, State, spread
+from robomodel.simulators.loaded import Numbers, Place, Source, State, kind_of, spread
 
 
 class PinocchioModel:
@@ -22,8 +22,8 @@ class PinocchioModel:
         self.places, self.limits = [], {}
         for i in range(1, model.njoints):
             nv, at = int(model.nvs[i]), int(model.idx_qs[i])
-            kind = {1: "joint", 3: "ball"}.get(nv, "base")
-            self.places.append(Place(model.names[i], kind, int(model.idx_vs[i]), nv))  # type: ignore[arg-type]
+            kind = kind_of(nv)
+            self.places.append(Place(model.names[i], kind, int(model.idx_vs[i]), nv))
             if kind == "joint":
                 ends = model.lowerPositionLimit[at], model.upperPositionLimit[at]
                 free = int(model.nqs[i]) == 2 or max(map(abs, ends)) > 1e300

@@ -31,6 +31,12 @@ class Place:
     outside: bool = False
 
 
+def kind_of(freedoms: int) -> Kind:
+    """The kind of a joint with so many freedoms."""
+    kinds: dict[int, Kind] = {1: "joint", 3: "ball"}
+    return kinds.get(freedoms, "base")
+
+
 @dataclass(frozen=True, slots=True)
 class State:
     """A state of the joints, the base at rest where the file has it; ``forces``: (nv,), its own."""

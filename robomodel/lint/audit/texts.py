@@ -81,9 +81,11 @@ class _Scope(dict[str, Any]):
         return Unknown(f"'{name}' is not in this text")
 
 
-class _Returned(Exception):  # noqa: N818, an end and no error
-    def __init__(self, value: Any) -> None:
-        self.value = value
+@dataclass(frozen=True, slots=True)
+class _Returned:
+    """The end of a function of the text, with its result."""
+
+    value: Any
 
 
 class _ExhaustedError(Exception):
@@ -179,15 +181,22 @@ class _Reader:
 
     # ---- statements
 
-    def run(self, statements: Sequence[ast.stmt], scope: _Scope) -> None:
-        """Execute statements of the kinds that are read; others leave their names unknown."""
+    def run(self, statements: Sequence[ast.stmt], scope: _Scope) -> _Returned | None:
+        """Execute statements of the kinds that are read; others leave their names unknown.
+
+        They end at a ``return``, whose result is returned.
+        """
         for statement in statements:
             try:
-                self._statement(statement, scope)
+                returned = self._statement(statement, scope)
             except _ExhaustedError:
                 self._forget(statement, scope, "takes too long to compute")
+            else:
+                if returned is not None:
+                    return returned
+        return None
 
-    def _statement(self, node: ast.stmt, scope: _Scope) -> None:
+    def _statement(self, node: ast.stmt, scope: _Scope) -> _Returned | None:
         match node:
             case ast.Assign(targets=targets, value=value):
                 result = self.value(value, scope)
@@ -217,29 +226,31 @@ class _Reader:
                 if isinstance(known, Unknown):
                     self._forget(node, scope, "depends on a condition that the text does not give")
                 else:
-                    self.run(body if known else orelse, scope)
+                    return self.run(body if known else orelse, scope)
             case ast.For(target=target, iter=several, body=body):
                 items = self.value(several, scope)
                 if isinstance(items, dict):
                     items = list(items)
                 if not isinstance(items, list | tuple) or len(items) > MOST_ITEMS:
                     self._forget(node, scope, "is computed in a loop")
-                    return
+                    return None
                 for item in items:
                     self._assign(target, item, scope)
-                    self.run(body, scope)
+                    if (returned := self.run(body, scope)) is not None:
+                        return returned
             case ast.Try(body=body):
-                self.run(body, scope)
+                return self.run(body, scope)
             case ast.With():
                 self._forget(node, scope, "depends on a context")
             case ast.While():
                 self._forget(node, scope, "is computed in a loop")
             case ast.Return(value=value):
-                raise _Returned(None if value is None else self.value(value, scope))
+                return _Returned(None if value is None else self.value(value, scope))
             case ast.Expr(value=value):
                 self.value(value, scope)
             case _:
                 pass
+        return None
 
     def _forget(self, node: ast.stmt, scope: _Scope, why: str) -> None:
         """Make the names that a statement assigns unknown."""
@@ -306,10 +317,7 @@ class _Reader:
         if isinstance(method, _Function) and isinstance(method.node, ast.FunctionDef):
             inner = _Scope(method.scope)
             inner[method.node.args.args[0].arg if method.node.args.args else "self"] = record
-            try:
-                self.run(method.node.body, inner)
-            except _Returned:
-                return
+            self.run(method.node.body, inner)
 
     # ---- modules
 
@@ -651,12 +659,10 @@ class _Reader:
         try:
             if isinstance(function.node, ast.Lambda):
                 return self.value(function.node.body, inner)
-            self.run(function.node.body, inner)
-        except _Returned as result:
-            return result.value
+            returned = self.run(function.node.body, inner)
         finally:
             self.depth -= 1
-        return None
+        return None if returned is None else returned.value
 
 
 class Table(dict[Any, Any]):

@@ -26,13 +26,15 @@ from robomodel.simulators.loaded import Loaded, Source
 from robomodel.simulators.written import written_for
 from robomodel.writing import write_for
 
-ADAPTERS = ("mujoco", "pinocchio", "drake", "newton", "pybullet", "genesis")
+ADAPTERS: tuple[Simulator, ...] = (
+    "mujoco", "pinocchio", "drake", "newton", "pybullet", "genesis",
+)  # fmt: skip
 GRAVITY = (0.0, 0.0, -9.81)
 SUFFIXES: Mapping[str, Format] = {
     ".urdf": "urdf", ".sdf": "sdf", ".xml": "mjcf", ".mjcf": "mjcf", ".usda": "usd", ".usd": "usd",
     ".usdc": "usd",
 }  # fmt: skip
-_ENDINGS: Mapping[Format, str] = {"urdf": ".urdf", "sdf": ".sdf", "mjcf": ".xml", "usd": ".usda"}
+ENDINGS: Mapping[Format, str] = {"urdf": ".urdf", "sdf": ".sdf", "mjcf": ".xml", "usd": ".usda"}
 
 
 @dataclass(frozen=True)
@@ -151,18 +153,19 @@ def compare_in(
     """
     if simulator not in ADAPTERS:
         raise ValueError(f"simulators are {', '.join(ADAPTERS)}, not {simulator!r}")
-    known = cast("Simulator", simulator)
     if path is not None:
-        return _compared(model, known, str(path), samples, seed, advised=advised, explain=explain)
-    _found(known)
-    form = PROGRAMS[known].formats[0]
+        return _compared(
+            model, simulator, str(path), samples, seed, advised=advised, explain=explain
+        )
+    _found(simulator)
+    form = PROGRAMS[simulator].formats[0]
     with tempfile.TemporaryDirectory() as folder:
-        file = os.path.join(folder, model.name.replace(os.sep, "_") + _ENDINGS[form])
+        file = os.path.join(folder, model.name.replace(os.sep, "_") + ENDINGS[form])
         try:
-            write_for(model, known, form, file)
+            write_for(model, simulator, form, file)
         except DescriptionError as error:
-            return _refused(model, known, "", f"not written: {error}", ())
-        return _compared(model, known, file, samples, seed, advised=True, explain=explain)
+            return _refused(model, simulator, "", f"not written: {error}", ())
+        return _compared(model, simulator, file, samples, seed, advised=True, explain=explain)
 
 
 def _found(simulator: Simulator) -> None:
