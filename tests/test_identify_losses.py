@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from texts import joint, link, robot
 
 import robomodel as rm
 from robomodel.identification import Identified
@@ -190,3 +191,19 @@ def test_efficiencies_of_a_simulated_two_rod_ankle() -> None:
     fit = rm.identify(model, q, v, a, tau, losses=True, free=["damping", "friction"])
     share, _ = misses(fit, truth)
     assert np.abs(share).max() < 0.03
+
+
+def test_a_rotor_may_be_the_first_joint_of_the_file() -> None:
+    """Efficiencies stand at its coupling wherever the file has it."""
+    text = robot(
+        link("rotor") + link("arm"),
+        joint("motor", "base", "rotor", more='<motor effort="2"/>'),
+        joint("shoulder", "base", "arm", mark=True),
+        '<coupling name="gear"><predecessor link="arm"/><successor link="rotor"/>'
+        '<ratio value="9"/></coupling>',
+    )
+    model = rm.load(text)
+    assert model.joint_names[0] == model.actuators[0].joint == "motor"
+    again = with_efficiencies(model, {"motor": (0.8, 0.7)})
+    assert again.description.couplings[0].efficiency == 0.8
+    assert again.actuators[0].turns_rotor

@@ -179,8 +179,9 @@ def _written(
     for n, (element, tie) in enumerate(zip(description.couplings, ties, strict=True)):
         if isinstance(element, PolynomialCoupling) or len(actuator.rows) != 1:
             continue
-        rotor = dict(tie.terms).get(actuator.joint) and model.joint_names.index(actuator.joint)
-        if rotor and rotor not in model.parents:
+        turned = {name for name, ratio in tie.terms if ratio}
+        body = model.joint_names.index(actuator.joint)
+        if actuator.joint in turned and body not in model.parents:
             new = replace(element, efficiency=forward, backdrive=back)
             couplings = (*description.couplings[:n], new, *description.couplings[n + 1 :])
             return replace(description, couplings=couplings), True

@@ -499,6 +499,8 @@ def _identified(model: Model, readings: Sensors, options: _Options) -> tuple[Ide
     try:
         fit = fitted(data, readings, assumed)
     except np.linalg.LinAlgError:
+        if options.prior <= 1.0:
+            raise
         raise ValueError(
             f"prior={options.prior:g} weighs nothing beside the forces, and what they leave open "
             "has no values that rounding errors do not decide: give a smaller one (1 is usual)"

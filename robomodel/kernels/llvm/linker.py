@@ -9,7 +9,6 @@ another processor, is left to LLVM's own linker.
 from __future__ import annotations
 
 import ctypes
-import itertools
 import mmap
 import platform
 import struct
@@ -130,17 +129,16 @@ def _symbols(
 ) -> list[int | str]:
     """Where an object's symbols are, or the names of those that are elsewhere."""
     result: list[int | str] = []
-    tables = (section for section in sections if section.kind == SYMBOLS)
-    for table in itertools.islice(tables, 1):
-        texts = sections[table.link].at
-        for at, info, _, section, value, _ in struct.iter_unpack(
-            "<IBBHQQ", code[table.at : table.at + table.size]
-        ):
-            name = code[texts + at : code.index(b"\0", texts + at)].decode()
-            if section in places:
-                result.append(places[section] + value)
-                if info >> 4:  # not local
-                    image.symbols[name] = places[section] + value
-            else:
-                result.append(name)
+    table = next(section for section in sections if section.kind == SYMBOLS)
+    texts = sections[table.link].at
+    for at, info, _, section, value, _ in struct.iter_unpack(
+        "<IBBHQQ", code[table.at : table.at + table.size]
+    ):
+        name = code[texts + at : code.index(b"\0", texts + at)].decode()
+        if section in places:
+            result.append(places[section] + value)
+            if info >> 4:  # not local
+                image.symbols[name] = places[section] + value
+        else:
+            result.append(name)
     return result
