@@ -13,14 +13,14 @@ import math
 import re
 import textwrap
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, is_dataclass
-from functools import partial
+from functools import cached_property, partial
 from html import escape
 from importlib.resources import files
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, overload
 
 import numpy as np
 
@@ -225,6 +225,27 @@ def is_empty(part: Part) -> bool:
     return not getattr(part, "rows", getattr(part, "lines", True))
 
 
+class Later(Sequence[Part]):
+    """Parts that are made when they are first looked at, as pictures are that a page alone has."""
+
+    def __init__(self, make: Callable[[], Sequence[Part]]) -> None:
+        self._make = make
+
+    @cached_property
+    def _parts(self) -> Sequence[Part]:
+        return self._make()
+
+    @overload
+    def __getitem__(self, at: int) -> Part: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[Part]: ...
+    def __getitem__(self, at: int | slice) -> Part | Sequence[Part]:
+        return self._parts[at]
+
+    def __len__(self) -> int:
+        return len(self._parts)
+
+
 COLOURS = {"error": "\x1b[1;31m", "warning": "\x1b[1;33m", "note": ""}
 PLAIN, FAINT = "\x1b[0m", "\x1b[2m"
 
@@ -243,9 +264,9 @@ class Section:
 
     def lines(self, width: int | None, *, coloured: bool) -> Iterator[str]:
         """The section as text, without plots and drawings."""
-        parts = [part for part in self.parts if not is_empty(part)]
+        parts = [] if self.on_page else [part for part in self.parts if not is_empty(part)]
         shown = [part for part in parts if not isinstance(part, Plot | Drawings)]
-        if self.on_page or not shown:
+        if not shown:
             return
         if self.title:
             yield ""

@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -43,9 +44,9 @@ class Choice:
     median: float
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class LinkageStudy:
-    """A cluster with loops, as measured.
+    """A cluster with loops, as measured; what only pages show is computed when it is asked for.
 
     ``labels`` name its spanning velocities, ``lengths`` says which are in metres.
     ``start_gap``: the residual of its conditions at the joint positions of the file;
@@ -53,15 +54,17 @@ class LinkageStudy:
     neutral configuration is out of the limits. ``branches``: number of ways in which it closes with
     its independent joints at neutral, limits aside. ``chosen`` and ``best``: independent
     coordinates, the latter the best of all (None if there are too many to compare).
-    ``drawn``: the first sweeps by the limb's joints, others of the limb at rest, as plots show
-    them; ``other_sweeps``: the same on the nearest other way to close. ``conditions``: 1/σ of the
-    independent coordinates along both, at most :data:`DRAWN_UP_TO`.
-    ``sketches``: drawings at neutral, on that other way, and at singularities; ``ghosts``: at the
-    ends of the first sweep. ``limb``: joints of one freedom that carry the limb;
-    ``reaches``: how far these go, in words. ``mode``: where the joints are in the nearest way to
-    close to which no path leads, in words: another assembly mode.
+    ``limb``: joints of one freedom that carry the limb; ``reaches``: how far these go, in words.
+    ``mode``: where the joints are in the nearest way to close to which no path leads, in words:
+    another assembly mode. ``other``: the nearest other way to close, or nothing. ``columns``: the
+    independent velocities that are swept.
     """
 
+    model: Model
+    motion: ClusterMotion
+    leading: _Leading
+    columns: tuple[int, ...]
+    other: tuple[Array, ...]
     cluster: str
     joints: tuple[str, ...]
     labels: tuple[str, ...]
@@ -79,11 +82,6 @@ class LinkageStudy:
     sweeps: tuple[Curve, ...]
     groups: tuple[tuple[str, ...], ...]
     lengths: tuple[bool, ...] = ()
-    drawn: tuple[Curve, ...] = ()
-    other_sweeps: tuple[Curve, ...] = ()
-    conditions: tuple[tuple[Array, ...], tuple[Array, ...]] = ((), ())
-    sketches: tuple[Sketch, ...] = ()
-    ghosts: tuple[Sketch, ...] = ()
     limb: tuple[str, ...] = ()
     reaches: tuple[str, ...] = ()
     mode: str = ""
@@ -112,6 +110,40 @@ class LinkageStudy:
     def first(self) -> tuple[Curve, ...]:
         """The sweeps from the neutral configuration, one of each joint that is swept."""
         return self.sweeps[: len({each.joint for each in self.sweeps})]
+
+    @property
+    def drawn(self) -> tuple[Curve, ...]:
+        """The first sweeps by the limb's joints, others of the limb at rest, as plots show them."""
+        return self._by_limb[0]
+
+    @property
+    def other_sweeps(self) -> tuple[Curve, ...]:
+        """The same on the nearest other way to close."""
+        return self._by_limb[1]
+
+    @cached_property
+    def _by_limb(self) -> tuple[tuple[Curve, ...], tuple[Curve, ...]]:
+        swept = _by_limb(self.model, self.motion, self.first, self.columns, self.other, self.limb)
+        return tuple(swept[0]), tuple(swept[1])
+
+    @cached_property
+    def conditions(self) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
+        """1/σ of the independent coordinates along both, at most :data:`DRAWN_UP_TO`."""
+        cluster = self.motion.cluster
+        here, there = (_along(self.leading, cluster, swept) for swept in self._by_limb)
+        return here, there
+
+    @cached_property
+    def sketches(self) -> tuple[Sketch, ...]:
+        """Drawings at neutral, on the other way to close, and at singularities."""
+        return tuple(_sketches(self.model, self.motion.cluster, self.other, self.first))
+
+    @cached_property
+    def ghosts(self) -> tuple[Sketch, ...]:
+        """Drawings at the ends of the first sweep."""
+        reached = self.sweeps[0].joints[self.sweeps[0].reached]
+        return tuple(sketch(self.model, self.motion.cluster, reached[n].tolist(), "")
+                     for n in (0, -1))  # fmt: skip
 
     @property
     def units(self) -> dict[str, str]:
@@ -163,18 +195,19 @@ def study(model: Model, cluster: Cluster, rotors: Turned) -> LinkageStudy:
     if len(columns) > FEW_FREEDOMS:
         starts = starts[:1]
     sweeps = _with_ranges(model, cluster, curves(model, motion, starts, columns))
-    first = sweeps[: len(columns)]
     gaps = [sweep.gap for sweep in sweeps] + [float(np.max(motion.geometry.gap(samples)))]
     near = samples[side == side[0]]
     chosen, best = _choices(motion, near, leading)
     branches = _branches(motion, start, rng)
-    other = branches[1:2]
     file_start = _file_start(model, cluster, rotors)
-    reached = sweeps[0].joints[sweeps[0].reached]
     limb = tuple(model.joints[b].name for b in limb_bodies(model)[cluster.index]
                  if model.nodes[b].joint.nv == 1)  # fmt: skip
-    over_limb, others = _by_limb(model, motion, first, columns, other, limb)
     return LinkageStudy(
+        model=model,
+        motion=motion,
+        leading=leading,
+        columns=tuple(columns),
+        other=tuple(branches[1:2]),
         cluster=cluster.name,
         joints=cluster.joints,
         labels=motion.labels,
@@ -192,11 +225,6 @@ def study(model: Model, cluster: Cluster, rotors: Turned) -> LinkageStudy:
         sweeps=tuple(sweeps),
         groups=_groups(motion, samples),
         lengths=tuple(column.length for column in motion.columns),
-        drawn=tuple(over_limb),
-        other_sweeps=tuple(others),
-        conditions=(_along(leading, cluster, over_limb), _along(leading, cluster, others)),
-        sketches=tuple(_sketches(model, cluster, start, other, sweeps)),
-        ghosts=tuple(sketch(model, cluster, reached[n].tolist(), "") for n in (0, -1)),
         limb=limb,
         reaches=tuple(joint_range(model, name).words for name in limb),
         mode=next(_modes(model, motion, branches[1 : 1 + MODES]), ""),
@@ -290,13 +318,12 @@ def _with_ranges(model: Model, cluster: Cluster, sweeps: Sequence[Curve]) -> lis
 
 
 def _sketches(
-    model: Model, cluster: Cluster, start: Array, other: Sequence[Array], sweeps: Sequence[Curve]
+    model: Model, cluster: Cluster, other: Sequence[Array], first: Sequence[Curve]
 ) -> Iterator[Sketch]:
     """Sketches at neutral, on the other way to close, and at singularities of the first sweeps."""
-    yield sketch(model, cluster, start.tolist(), "neutral configuration")
+    yield sketch(model, cluster, list(cluster.start), "neutral configuration")
     for q in other:
         yield sketch(model, cluster, q.tolist(), "the other way to close")
-    first = sweeps[: len({each.joint for each in sweeps})]
     singular = [(each, sweep.joint) for sweep in first
                 for each in sweep.singularities]  # fmt: skip
     for each, joint in singular[:DRAWN_SINGULARITIES]:

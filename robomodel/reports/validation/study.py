@@ -28,6 +28,8 @@ from robomodel.reports.document import (
     Finding,
     Findings,
     HasDocument,
+    Later,
+    Part,
     Section,
     Severity,
     Table,
@@ -321,13 +323,15 @@ class Report(HasDocument):
 
 def _sections(linkage: LinkageStudy) -> Iterator[Section]:
     """The measurements of a linkage as text, tables, drawings and plots."""
+    parts: list[Part] = [_summary(linkage), _numbers(linkage), _ranges(linkage)]
+    yield Section(f"Cluster {linkage.cluster}", parts)
+    yield Section("", Later(lambda: _pictures(linkage)), on_page=True)
+
+
+def _pictures(linkage: LinkageStudy) -> list[Part]:
+    """Drawings and plots of a linkage."""
     caption = (KEY if linkage.other_sweeps else "") + CONDITION
-    yield Section(
-        f"Cluster {linkage.cluster}",
-        [_summary(linkage), _numbers(linkage), _ranges(linkage),
-         Drawings(linkage.sketches, linkage.ghosts, caption)],
-    )  # fmt: skip
-    figures: list[Plot] = []
+    figures: list[Part] = [Drawings(linkage.sketches, linkage.ghosts, caption)]
     for number, sweep in enumerate(linkage.drawn):
         turned = not np.all(sweep.ahead)  # it has met the other way itself
         others = () if turned else linkage.other_sweeps[number : number + 1]
@@ -337,7 +341,7 @@ def _sections(linkage: LinkageStudy) -> Iterator[Section]:
             replace(plot, group=_title(sweep))
             for plot in _plots(linkage, sweep, others, conditions)
         )
-    yield Section("", figures)
+    return figures
 
 
 def _summary(linkage: LinkageStudy) -> str:
