@@ -6,7 +6,8 @@ fetches a log of a Stäubli TX40 with a coupled wrist (figaroh-examples) and one
 (Gaz et al., Dynamic identification of the Franka Emika Panda robot, RA-L 2019) into the folder, by
 default a temporary one. Motions and forces are filtered without lag and sampled at 200 Hz; the
 first two thirds are fitted, the last third is predicted. FIGAROH's rows appear if it can be
-imported (``pip install figaroh pandas``).
+imported (``pip install figaroh pandas``), the one of MuJoCo's toolbox (``pip install
+"mujoco[sysid]"``) with ``--sysid ROUNDS``, of which each takes a minute.
 """
 
 from __future__ import annotations
@@ -45,6 +46,10 @@ FILES = {
     "franka_model.h": f"{GAZ}/cpp/panda_dyn_model_example/include",
 }
 RATE = 200  # Hz of the samples that are fitted
+
+WINDOW = 40  # samples of a motion that MuJoCo's toolbox compares
+SYSID_LOSSES = (("damping", 0.5, 20.0), ("frictionloss", 0.5, 20.0), ("armature", 0.05, 2.0))
+"""What MuJoCo's toolbox fits of each joint: first value and largest one."""
 
 TX40_RATIOS = (32.0, 32.0, 45.0, -48.0, 45.0, 32.0)
 TX40_INERTIAS = (0.362, 0.362, 0.0988, 0.0313, 0.0468)  # of motors at their joints [kg m²]
@@ -245,12 +250,79 @@ def figaroh(arm: Arm, folder: Path, weighted: bool) -> tuple[Array, float]:
     return error, float(np.min(found[motors], initial=np.inf))
 
 
+def sysid(arm: Arm, folder: Path, rounds: int) -> Array:
+    """Errors (T, n) of a fit by mujoco.sysid.
+
+    Inertias, armature, damping and dry friction, found by what motions of ``WINDOW`` samples from
+    measured states under measured forces say of positions and velocities.
+    """
+    mujoco, toolbox = import_module("mujoco"), import_module("mujoco.sysid")
+    path = folder / "arm.xml"
+    rm.write_mjcf(arm.model, path)
+    spec, names = mujoco.MjSpec.from_file(str(path)), arm.model.dof_names
+    spec.option.timestep = 1.0 / RATE
+    spec.option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
+    spec.option.disableflags |= mujoco.mjtDisableBit.mjDSBL_LIMIT
+    for each in list(spec.actuators):
+        spec.delete(each)
+    for joint in spec.joints:
+        joint.actfrclimited = False
+    motor, hinge = mujoco.mjtTrn.mjTRN_JOINT, mujoco.mjtObj.mjOBJ_JOINT
+    for name in names:
+        spec.add_actuator(name=name, target=name, trntype=motor)
+    sensors = mujoco.mjtSensor.mjSENS_JOINTPOS, mujoco.mjtSensor.mjSENS_JOINTVEL
+    for kind, sensor in zip("qv", sensors, strict=True):
+        for name in names:
+            spec.add_sensor(name=f"{kind}.{name}", type=sensor, objtype=hinge, objname=name)
+    model = spec.compile()
+
+    def inertia(spec: Any, parameter: Any) -> None:
+        body = parameter.name.removesuffix("_inertia")
+        toolbox.apply_body_inertia(spec, body, parameter)
+        spec.body(body).iquat = (1.0, 0.0, 0.0, 0.0)  # NaN is refused by MuJoCo 4.0.0
+
+    def loss(spec: Any, parameter: Any) -> None:
+        kind, name = parameter.name.split(".")
+        joint = spec.joint(name)
+        value = parameter.value[0]
+        setattr(joint, kind, [value, 0.0, 0.0] if np.size(getattr(joint, kind)) > 1 else value)
+
+    unknown = toolbox.ParameterDict()
+    for joint in spec.joints:
+        body, pseudo = joint.parent.name, toolbox.InertiaType.Pseudo
+        unknown.add(toolbox.body_inertia_param(spec, model, body, pseudo, modifier=inertia))
+        for kind, start, most in SYSID_LOSSES:
+            name = f"{kind}.{joint.name}"
+            unknown.add(toolbox.Parameter(name, start, 0.0, most, modifier=loss))
+    measured = np.hstack([arm.fit["q"], arm.fit["v"]])
+    starts = range(0, len(measured) - WINDOW, WINDOW)
+    parts = [slice(start, start + WINDOW) for start in starts]
+    time, series = np.arange(WINDOW) / RATE, toolbox.TimeSeries
+    sequences = toolbox.ModelSequences(
+        arm.name, spec, [str(start) for start in starts],
+        [toolbox.create_initial_state(model, arm.fit["q"][i], arm.fit["v"][i]) for i in starts],
+        [series.from_control_names(time, arm.fit["tau"][part], model, names) for part in parts],
+        [series.from_names(time, measured[part], model) for part in parts],
+    )  # fmt: skip
+    sensed = [sensor.name for sensor in spec.sensors]
+    weights = dict(zip(sensed, 1.0 / np.std(measured, axis=0), strict=True))
+    residual = toolbox.build_residual_fn(models_sequences=[sequences], sensor_weights=weights)
+    found, _ = toolbox.optimize(unknown, residual, verbose=False, max_iters=rounds, x_scale="jac")
+    fitted = toolbox.apply_param_modifiers(found, spec)
+    data, errors = mujoco.MjData(fitted), []
+    for q, v, a, tau in zip(*(arm.held[kind] for kind in ("q", "v", "a", "tau")), strict=True):
+        data.qpos[:], data.qvel[:], data.qacc[:] = q, v, a
+        mujoco.mj_inverse(fitted, data)
+        errors.append(data.qfrc_inverse - tau)
+    return np.array(errors)
+
+
 def root_mean(x: Array) -> Array:
     """Root mean squares of columns."""
     return np.asarray(np.sqrt(np.mean(x**2, axis=0)))
 
 
-def rows(arm: Arm, folder: Path) -> Iterator[tuple[str, Array]]:
+def rows(arm: Arm, folder: Path, rounds: int) -> Iterator[tuple[str, Array]]:
     """Names of methods, and root mean squares of what each leaves of the held-out forces."""
     known, new = arm.log(arm.fit), arm.log(arm.held)
     forms: tuple[tuple[str, dict[str, Any]], ...] = (
@@ -263,6 +335,8 @@ def rows(arm: Arm, folder: Path) -> Iterator[tuple[str, Array]]:
         yield said, np.asarray(predicted(fit.model, new).residual)
     if not arm.wrist:
         yield "published model", root_mean(published(arm, folder))
+    if rounds and not arm.wrist:
+        yield f"mujoco.sysid, {rounds} rounds", root_mean(sysid(arm, folder, rounds))
     if find_spec("figaroh") is not None:
         for said, weighted in (("FIGAROH", False), ("FIGAROH, weighted", True)):
             error, least = figaroh(arm, folder, weighted)
@@ -273,6 +347,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Print a table for each arm."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--folder", type=Path, help="where the logs are, or are put")
+    parser.add_argument("--sysid", type=int, default=0, help="rounds of MuJoCo's toolbox")
     options = parser.parse_args(arguments)
     warnings.simplefilter("ignore")
     with tempfile.TemporaryDirectory() as temporary:
@@ -282,7 +357,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             arm = make(folder)
             forces = root_mean(arm.held["tau"])
             print(f"{arm.name}: % of the held-out forces that are left, all joints together | each")
-            for said, left in rows(arm, folder):
+            for said, left in rows(arm, folder, options.sysid):
                 each = " ".join(f"{x:5.1f}" for x in 100.0 * left / forces)
                 share = 100.0 * np.linalg.norm(left) / np.linalg.norm(forces)
                 print(f"  {share:5.2f} | {each}  {said}")
