@@ -13,8 +13,9 @@ from texts import joint, link, robot
 
 import robomodel as rm
 from robomodel.identification import Identified
-from robomodel.identification.gears import Gears, with_efficiencies
+from robomodel.identification.gears import Gears
 from robomodel.model.build import build
+from robomodel.model.efficiencies import with_efficiencies
 from robomodel.model.model import Model
 
 Array = NDArray[Any]

@@ -617,11 +617,3 @@ def test_a_step_in_two_parts() -> None:
     x, early = first.joined([0.0])
     assert x == pytest.approx([-0.25])
     assert early == pytest.approx([0.5 * 0.25 * (-1.0 + 0.25)])
-
-
-def test_efficiencies_are_no_parameters() -> None:
-    """Functions of parameters are smooth, and losses are not: the error says so."""
-    model = rm.load(gear_text(BOTH))
-    for name in ("joint_rotor.efficiency", "joint.backdrive"):
-        with pytest.raises(rm.errors.UnknownNameError, match="losses are not where the power"):
-            rm.rnea(model, [0.0], [0.0], [0.0], parameters={name: 0.5})

@@ -25,7 +25,7 @@ __all__ = [
     "centroidal_momentum", "contact_aba", "contact_aba_derivatives", "copper_loss",
     "coriolis", "correction_force", "crba", "efpa", "energy", "frame_acceleration",
     "frame_bias", "frame_pose", "frame_velocity", "from_actuators", "gravity_force",
-    "hybrid", "impulse", "jacobian", "mass_inverse", "passive_force", "reflected", "rnea",
-    "rnea_derivatives", "rnea_hessian_product", "saturate", "sensitivity", "torque_limits",
-    "torque_polytope",
+    "hybrid", "impulse", "jacobian", "mass_inverse", "motor_forces", "passive_force",
+    "reflected", "rnea", "rnea_derivatives", "rnea_hessian_product", "saturate",
+    "sensitivity", "torque_limits", "torque_polytope",
 ]  # fmt: skip

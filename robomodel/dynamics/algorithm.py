@@ -69,6 +69,7 @@ from robomodel.model.parameters import (
     as_values,
     batch_with,
     count,
+    losses_among,
     parameterized,
     warn_of_rows,
     with_parameters,
@@ -133,6 +134,12 @@ class Algorithm:
     by_trace: bool = False  # differentiates its own trace, so it runs on traced scalars only
     passive: Passive | None = None  # the algorithm with springs and damping
     fixed: bool = False  # branches on numbers of the file, so parameters cannot be arguments
+    losses: bool = False  # of gears and dry friction are counted
+
+    @property
+    def counts_passive(self) -> bool:
+        """True if it may count springs and damping."""
+        return self.passive is not None or "passive" in self.takes
 
 
 def _flat(numbers: Sequence[Any]) -> list[Scalar]:
@@ -145,7 +152,7 @@ def _flat(numbers: Sequence[Any]) -> list[Scalar]:
 ALGORITHMS: dict[str, Algorithm] = {}
 """Every algorithm by its name."""
 
-NOT_NUMBERS = frozenset({"f_ext", "at", "places", "known"})
+NOT_NUMBERS = frozenset({"f_ext", "at", "places", "known", "passive"})
 
 
 def declare(
@@ -158,6 +165,7 @@ def declare(
     by_trace: bool = False,
     takes_reference: bool = False,
     fixed: bool = False,
+    losses: bool = False,
     **axes: tuple[str | int, ...],
 ) -> Algorithm:
     """Register an algorithm: its recursion, and the names and axes of its results.
@@ -169,7 +177,9 @@ def declare(
     _, *parameters = (each.name for each in every if each.kind is not each.KEYWORD_ONLY)
     arguments = tuple(each for each in parameters if each not in NOT_NUMBERS)
     takes = NOT_NUMBERS.intersection(parameters) | ({"reference"} if takes_reference else set())
-    entry = Algorithm(arguments, axes, recursion, takes, methods or {}, by_trace, passive, fixed)
+    entry = Algorithm(
+        arguments, axes, recursion, takes, methods or {}, by_trace, passive, fixed, losses
+    )
     ALGORITHMS[name] = entry
     return entry
 
@@ -239,7 +249,7 @@ class AlgorithmSpec:
             ("known joints", self.known, "known" in entry.takes),
             ("reference", self.reference != "local", "reference" in entry.takes),
             ("parameters", bool(self.parameters), not entry.fixed),
-            ("passive forces", as_flag(self.passive, "passive"), entry.passive is not None),
+            ("passive forces", as_flag(self.passive, "passive"), entry.counts_passive),
             ("external forces", self.f_ext, "f_ext" in entry.takes),
         ):
             if present and not allowed:
@@ -292,7 +302,7 @@ class AlgorithmSpec:
         by_link = {link: arguments[f"f_ext['{link}']"] for link in self.f_ext}
         options: dict[str, object] = {"places": places, "known": self.known}
         options["f_ext"] = frames.body_wrenches(model, by_link)
-        options["at"] = places[0] if places else None
+        options |= {"at": places[0] if places else None, "passive": self.passive}
 
         options = {name: x for name, x in options.items() if name in entry.takes}
         recursion = entry.run if self.method == "cluster" else entry.methods[self.method]
@@ -300,9 +310,8 @@ class AlgorithmSpec:
         def run(x: Arguments) -> Sequence[Scalar]:
             return _flat([recursion(model, *(x[name] for name in entry.arguments), **options)])
 
-        if not self.passive:
+        if not self.passive or entry.passive is None:
             return run(arguments)
-        assert entry.passive is not None
         return entry.passive(model, arguments, self.known, run)
 
 
@@ -329,7 +338,19 @@ def as_spec(
         names = prescribed(model, names)
     links = () if f_ext is None else as_names(f_ext, "f_ext")
     chosen = as_parameters(model, parameters)
+    _refuse_losses(model, algorithm, chosen)
     return AlgorithmSpec(algorithm, keys, links, method, names, passive, reference, chosen)
+
+
+def _refuse_losses(model: Model, algorithm: str, names: Iterable[str]) -> None:
+    """Raises ValueError for efficiencies of gears in an algorithm without losses."""
+    for name in losses_among(model, names):
+        if algorithm in ALGORITHMS and not ALGORITHMS[algorithm].losses:
+            raise ValueError(
+                f"'{name}' does not enter '{algorithm}', which is without losses: forward dynamics "
+                "with them is not smooth, since power and rates turn round. 'motor_forces' has "
+                "them, which is smooth at given directions, and so have rm.rollout, rm.Simulation"
+            )
 
 
 @traced
@@ -705,6 +726,7 @@ def _run_by_parameters(
     names, p = as_values(model, parameters)
     if not names:
         return run(model, algorithm, arguments, backend, check=check, **options)
+    _refuse_losses(model, algorithm, names)
     forces: Mapping[str, ArrayLike] = options.pop("f_ext")
     if ALGORITHMS[algorithm].fixed or options["method"] in OPEN_TREES:
         if check:

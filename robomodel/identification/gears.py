@@ -8,24 +8,20 @@ the rest is known at each time from the measured force, and linear parameters st
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from robomodel.arrays import Array, Mask
-from robomodel.description import Description, PolynomialCoupling
 from robomodel.dynamics import passive_force
 from robomodel.dynamics import rnea as forces
 from robomodel.dynamics.actuators.maps import actuator_map
 from robomodel.dynamics.baselines import spanning_tree
 from robomodel.dynamics.recursions.rnea import rnea
-from robomodel.model.actuators import Actuator
 from robomodel.model.model import Model
 from robomodel.scalars import stack, unstack
-
-EFFICIENCIES = ("efficiency", "backdrive")
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,55 +142,3 @@ class Gears:
     @cached_property
     def _columns(self) -> Array:
         return np.asarray(self.matrix[..., list(self.at)])
-
-
-def with_efficiencies(model: Model, found: Mapping[str, tuple[float, float]]) -> Model:
-    """The model whose gears of these actuators have efficiencies forward and back.
-
-    They stand at the coupling of the actuator's rotor, or at its reduction; ValueError where there
-    is neither.
-    """
-    description, turned = model.description, set[str]()
-    for actuator in model.actuators:
-        if actuator.name in found:
-            description, turns = _written(model, description, actuator, found[actuator.name])
-            turned |= {actuator.name} if turns else set()
-    actuators = tuple(
-        replace(
-            each, efficiency=found[each.name][0], backdrive=found[each.name][1],
-            turns_rotor=each.name in turned,
-        )
-        if each.name in found else each
-        for each in model.actuators
-    )  # fmt: skip
-    return replace(model, description=description, actuators=actuators)
-
-
-def _written(
-    model: Model, description: Description, actuator: Actuator, efficiencies: tuple[float, float]
-) -> tuple[Description, bool]:
-    """The description with an actuator's efficiencies; True if they are its rotor's coupling's."""
-    forward, back = efficiencies
-    ties = [each for each in model.couplings if each.kind != "mimic"]
-    for n, (element, tie) in enumerate(zip(description.couplings, ties, strict=True)):
-        if isinstance(element, PolynomialCoupling) or len(actuator.rows) != 1:
-            continue
-        turned = {name for name, ratio in tie.terms if ratio}
-        body = model.joint_names.index(actuator.joint)
-        if actuator.joint in turned and body not in model.parents:
-            new = replace(element, efficiency=forward, backdrive=back)
-            couplings = (*description.couplings[:n], new, *description.couplings[n + 1 :])
-            return replace(description, couplings=couplings), True
-    transmissions = tuple(
-        replace(each, actuators=tuple(
-            replace(end, efficiency=forward, backdrive=back) if end.name == actuator.name else end
-            for end in each.actuators
-        ))
-        for each in description.transmissions
-    )  # fmt: skip
-    if transmissions == description.transmissions:
-        raise ValueError(
-            f"losses: the file has no gear of '{actuator.name}' that could lose power, neither a "
-            "coupling of its rotor nor a reduction of its own"
-        )
-    return replace(description, transmissions=transmissions), False

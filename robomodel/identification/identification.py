@@ -37,9 +37,9 @@ from robomodel.identification.checks import (
 )
 from robomodel.identification.columns import swapped_columns
 from robomodel.identification.fit import Data, Fit, Trial, Trials, assumptions, chosen, fitted, rms
-from robomodel.identification.gears import EFFICIENCIES, with_efficiencies
 from robomodel.identification.logs import Log, read_log
 from robomodel.identification.sensors import FRICTION, Motion, Sensors, sensors, with_friction
+from robomodel.model.efficiencies import EFFICIENCIES, with_efficiencies
 from robomodel.model.model import Model
 from robomodel.model.numbers import law_of
 from robomodel.model.parameters import (

@@ -28,12 +28,13 @@ from robomodel.errors import (
     few,
     warn,
 )
-from robomodel.identification.gears import EFFICIENCIES, Gears, with_efficiencies
+from robomodel.identification.gears import Gears
 from robomodel.identification.regressors import regressor, windowed
 from robomodel.identification.windows import Windows
 from robomodel.model.arguments import as_array, as_numbers, common_batch
 from robomodel.model.configurations.following import read
 from robomodel.model.configurations.states import check_finite
+from robomodel.model.efficiencies import EFFICIENCIES, with_efficiencies
 from robomodel.model.model import Model
 from robomodel.model.parameters import closed_anew, parameterized, parameters
 from robomodel.scalars import stack, unstack

@@ -86,6 +86,7 @@ UNITS = {
     "q": "positions [rad, m, unit quaternions x y z w]",
     "v": "velocities [rad/s, m/s]",
     "a": "accelerations [rad/s^2, m/s^2]",
+    "direction": "velocities whose signs count at rest",
     "tau": "forces on the independent velocities [N m, N]",
     "given": "accelerations of the known joints, forces of the others",
     "v_dt": "a velocity times a time [rad, m]",

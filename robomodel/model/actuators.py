@@ -21,7 +21,7 @@ from robomodel.description.transmissions import (
 )
 from robomodel.errors import DescriptionError
 from robomodel.mechanism.joints import Revolute
-from robomodel.scalars import div, select, value_of
+from robomodel.scalars import div, is_number, select, value_of
 from robomodel.tolerances import NOTHING, SAME
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class Actuator:
     @property
     def lossy(self) -> bool:
         """True if its gear loses power."""
-        return self.efficiency != 1.0 or self.backdrive != 1.0
+        return not all(is_number(x) and x == 1.0 for x in (self.efficiency, self.backdrive))
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ from robomodel.errors import DescriptionError, Source
 from robomodel.mechanism.constraints import Distance
 from robomodel.mechanism.graph import path
 from robomodel.mechanism.springs import check_passive
+from robomodel.model.efficiencies import EFFICIENCIES
 from robomodel.model.elements import Coupling
 from robomodel.scalars import Scalar, Vector, div, held, is_number, is_one, select, value_of
 from robomodel.spatial import ZERO, Transform, about_axis, from_quaternion, logarithms, matmul
@@ -51,12 +52,12 @@ class Number:
     - "origin": x, y, z, rx, ry, rz; "predecessor", "successor": x, y, z of the anchor;
     - "coupling": its terms, or its powers; "length" of a rod: 0; "gravity": x, y, z;
     - "joint", "loop": the numbers of its spring in :data:`SPRINGS`; "spring": those of a spring
-      between points or over joints.
+      between points or over joints; "gear": the efficiencies of an actuator's gear.
     """
 
     kind: Literal[
         "origin", "predecessor", "successor", "length", "coupling", "gravity",
-        "joint", "loop", "spring",
+        "joint", "loop", "spring", "gear",
     ]  # fmt: skip
     owner: str | int
     entry: int = 0
@@ -87,6 +88,9 @@ def numbers_by_name(model: Model) -> Iterator[tuple[str, Number, float]]:
         for i, (name, k) in enumerate(coefficients_of(coupling)):
             yield f"{coupling.name}.{name}", Number("coupling", n, i), value_of(k)
     yield from _springs(model)
+    for each in model.actuators:
+        for i, kind in enumerate(EFFICIENCIES if each.lossy else ()):
+            yield f"{each.name}.{kind}", Number("gear", each.name, i), value_of(getattr(each, kind))
     for i, axis in enumerate(AXES):
         yield f"gravity.{axis}", Number("gravity", "", i), float(model.gravity[i])
 

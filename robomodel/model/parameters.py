@@ -32,6 +32,7 @@ from robomodel.mechanism.couplings import eliminated
 from robomodel.mobility.analysis import blocks
 from robomodel.model.arguments import as_numbers, common_batch
 from robomodel.model.derived import cached_on_model
+from robomodel.model.efficiencies import EFFICIENCIES, with_gears
 from robomodel.model.elements import Frame, Node, Units, units_of
 from robomodel.model.geometry_parameters import SPRINGS, Number, described, numbers_by_name
 from robomodel.model.numbers import with_numbers
@@ -50,7 +51,7 @@ OF_JOINTS = ("armature", "damping", "friction")
 ENTRIES = ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))
 """The places of the last six of the ten within the inertia."""
 _SPRUNG = ("joint", "loop", "spring")
-_FORCES = ("gravity", *_SPRUNG)
+_FORCES = ("gear", "gravity", *_SPRUNG)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +94,9 @@ def parameters(model: Model, *, geometry: bool = False) -> Parameters:
     joint in Σ coefficient · q = offset, and ``roll.c0 .c1 .c2 …`` of a polynomial; of springs that
     the file gives ``knee.stiffness .reference`` (a joint's), ``spring.stiffness .length .damping``
     (between points), ``cable.stiffness .reference .damping .friction`` (over joints, and of a
-    loop's joint), with ``.spring.`` before the last word where a joint has the name; and
-    ``gravity.x .y .z``. They are independent of each other: what moves with a fixed joint is its
-    link, with its inertia.
+    loop's joint), with ``.spring.`` before the last word where a joint has the name; of actuators
+    with losses in their gears ``knee.efficiency .backdrive``; and ``gravity.x .y .z``. They are
+    independent of each other: what moves with a fixed joint is its link, with its inertia.
 
     Args:
         model: The robot.
@@ -142,7 +143,7 @@ def unit_of(model: Model, name: str) -> str:
             return "m" if number.entry < 3 else "rad"
         if number.kind in ("predecessor", "successor", "length"):
             return "m"
-        if number.kind in ("coupling", "gravity"):
+        if number.kind in ("coupling", "gear", "gravity"):
             return "m/s²" if number.kind == "gravity" else ""
         owner, kind = str(number.owner), SPRINGS[number.entry]
         spring = next((each for each in model.springs if each.name == owner), None)
@@ -287,10 +288,12 @@ def parameterized(model: Model, values: Mapping[str, Scalar]) -> Model:
         if not values.keys().isdisjoint(names):
             ten = [values.get(name, listed[name]) for name in names]
             given[i] = RigidInertia(ten[0], (ten[1], ten[2], ten[3]), symmetric(*ten[4:]))
-    of_geometry = {geometry[name][0]: x for name, x in values.items() if name in geometry}
+    named = {name: x for name, x in values.items() if name in geometry}
+    gears = losses_among(model, named)
+    of_geometry = {geometry[name][0]: x for name, x in named.items() if name not in gears}
     description, offsets = model.description, dict[str, Scalar]()
     if of_geometry:
-        model = _solved_together(model, frozenset(values).intersection(geometry))
+        model = _solved_together(model, frozenset(named).difference(gears))
         description, offsets = described(model, of_geometry)
     joints = tuple(
         replace(
@@ -302,6 +305,8 @@ def parameterized(model: Model, values: Mapping[str, Scalar]) -> Model:
         for joint in description.joints
     )
     result = with_numbers(model, replace(description, joints=joints), offsets, given)
+    if gears:
+        result = with_gears(result, {gears[name]: values[name] for name in gears})
     constant = all(map(is_number, values.values()))
     return result if constant else replace(result, _nominal=model)
 
@@ -343,6 +348,13 @@ def of_geometry(model: Model, names: Iterable[str]) -> tuple[str, ...]:
     """The names of parameters of geometry among these, without gravity and springs."""
     every = _geometry(model)
     return tuple(x for x in names if x in every and every[x][0].kind not in _FORCES)
+
+
+def losses_among(model: Model, names: Iterable[str]) -> dict[str, tuple[str, str]]:
+    """The efficiencies of gears among these parameters: each with its actuator and its kind."""
+    every = _geometry(model)
+    numbers = {x: every[x][0] for x in names if x in every and every[x][0].kind == "gear"}
+    return {x: (str(each.owner), EFFICIENCIES[each.entry]) for x, each in numbers.items()}
 
 
 @cached_on_model
@@ -486,7 +498,8 @@ def warn_of_rows(results: Any, arguments: Sequence[Array]) -> None:
     warn(
         RuntimeWarning(
             "some states have no result by these parameters (a loop at its dead point, a rod or a "
-            "coefficient that is zero, bodies without mass): they are not-a-number"
+            "coefficient that is zero, bodies without mass, an efficiency that no gear has): they "
+            "are not-a-number"
         )
     )
 
@@ -503,12 +516,14 @@ def check_parameters(model: Model, names: Iterable[str]) -> None:
                 raise UnknownNameError(
                     f"no parameter '{name}'; ratios are coefficients of couplings: {few(ratios)}"
                 )
-        if name.endswith((".efficiency", ".backdrive")):
-            raise UnknownNameError(
-                f"'{name}' is no parameter: functions of parameters are smooth, and losses are not "
-                "where the power through a gear turns round; load the robot with other numbers, as "
-                "by rm.load(…, rotors=…)"
-            )
+        owner, _, kind = name.rpartition(".")
+        if kind in EFFICIENCIES and name not in listed:
+            driven = {each.name: each.lossy for each in model.actuators}
+            if not driven.get(owner, True):
+                raise UnknownNameError(
+                    f"no parameter '{name}': the gear of '{owner}' loses nothing in the file; give "
+                    "it efficiencies there, or by rm.load(…, rotors=…)"
+                )
         check_names([name], listed, "no parameter ", error=UnknownNameError)
 
 

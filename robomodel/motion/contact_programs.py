@@ -207,7 +207,7 @@ def mesh_terms(
         bearing = DryFriction(joint.friction, joint.law)
         ends = enumerate(acting.bounds(model))
         stops = [(i, side) for i, (at, side, _) in ends if stopped[at] == body]
-    forward, back = 1.0 / actuator.efficiency - 1.0, 1.0 - actuator.backdrive
+    forward, back = div(1.0, actuator.efficiency) - 1.0, 1.0 - actuator.backdrive
     return MeshTerms(list(row), list(momentum), free, forward, back, bearing, tuple(stops))
 
 

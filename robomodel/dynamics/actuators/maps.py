@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -217,19 +217,33 @@ def unlimited(force: Scalar) -> bool:
     return type(force) is float and math.isinf(force)
 
 
-def shares(model: Model, losses: Losses) -> Array:
-    """Force (nu) on the joint's side of each actuator's gear for unit force of the motor.
+def efficiencies(
+    model: Model, losses: Losses, given: Mapping[str, ArrayLike] | None = None
+) -> Array:
+    """The efficiency (..., nu) of each actuator's gear this way, ``given`` parameters (...) or its.
+
+    Raises ValueError for other words.
+    """
+    kinds = {"forward": "efficiency", "back": "backdrive"}
+    if losses not in kinds:
+        raise ValueError(f"losses are 'forward' or 'back' (or None), got {losses!r}")
+    kind, values = kinds[losses], given or {}
+    every = [values.get(f"{x.name}.{kind}", getattr(x, kind)) for x in model.actuators]
+    numbers = [np.asarray(x, dtype=float) for x in every]
+    return np.stack(np.broadcast_arrays(*numbers), axis=-1) if numbers else np.zeros(0)
+
+
+def shares(model: Model, losses: Losses, given: Mapping[str, ArrayLike] | None = None) -> Array:
+    """Force (..., nu) on the joint's side of each actuator's gear for unit force of the motor.
 
     At constant rate: the efficiency of those that drive; of those that are driven 1/``backdrive``,
     infinite if the gear locks itself. Raises ValueError for other words.
     """
+    numbers = efficiencies(model, losses, given)
     if losses == "forward":
-        return np.array([each.efficiency for each in model.actuators])
-    if losses == "back":
-        return np.array(
-            [1.0 / x if (x := each.backdrive) > 0.0 else math.inf for each in model.actuators]
-        )
-    raise ValueError(f"losses are 'forward' or 'back' (or None), got {losses!r}")
+        return numbers
+    with np.errstate(divide="ignore"):
+        return np.where(numbers > 0.0, 1.0 / numbers, math.inf)
 
 
 def limits(matrix: Array, lower: Array, upper: Array) -> tuple[Array, Array]:

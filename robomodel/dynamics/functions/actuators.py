@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from robomodel.arrays import Array
-from robomodel.dynamics.actuators import inverse
+from robomodel.dynamics.actuators import drives, inverse
 from robomodel.dynamics.actuators import maps as actuation
 from robomodel.dynamics.actuators.inverse import CONTRADICTS
 from robomodel.dynamics.actuators.maps import (
@@ -24,17 +24,20 @@ from robomodel.dynamics.actuators.maps import (
     saturated,
 )
 from robomodel.dynamics.algorithm import (
+    ForceOptions,
     Options,
     algorithm,
     check_arguments,
     declare,
     documented,
     run,
+    run_one,
 )
 from robomodel.errors import warn
-from robomodel.model.arguments import as_array, common_batch
+from robomodel.model.arguments import as_array, by_name, common_batch
 from robomodel.model.configurations.following import read
 from robomodel.model.model import Model
+from robomodel.model.parameters import as_parameters, losses_among
 from robomodel.tolerances import NOTHING, SINGULAR
 
 __all__ = [
@@ -45,6 +48,7 @@ __all__ = [
     "actuator_velocities",
     "copper_loss",
     "from_actuators",
+    "motor_forces",
     "reflected",
     "saturate",
     "torque_limits",
@@ -52,6 +56,7 @@ __all__ = [
 ]
 
 declare("actuator_forces", inverse.forces, u=("nu",))
+declare("motor_forces", drives.motor_forces, losses=True, u=("nu",))
 declare(
     "reflected",
     actuation.reflected,
@@ -99,7 +104,7 @@ def actuator_forces(
         losses: "forward": what motors have to give that drive the joints through lossy gears,
             u/efficiency; "back": what they have to give while the joints drive them, u ·
             ``backdrive`` (negative: they help). Both take the rotors' inertia for a part of the
-            load, as if they turned at a constant rate.
+            load, as if they turned at a constant rate: see :func:`motor_forces`.
 
     Returns:
         u: Motor forces (..., nu).
@@ -115,13 +120,51 @@ def actuator_forces(
         check_arguments(model, {"q": q, "tau": tau}, parameters=given)
     torque = as_array(tau, model.nv, "tau", "nv")
     common_batch(q=as_array(q, model.nq, "q", "nq"), tau=torque)
+    given = _split(model, losses, options)
     u = actuation.forces(actuator_map(model, q, **options), torque)
     if losses is None:
         return u
-    shares = actuation.shares(model, losses)
-    if losses == "forward":
-        return np.asarray(u / shares)
-    return np.asarray(u * [each.backdrive for each in model.actuators])
+    numbers = actuation.efficiencies(model, losses, given)
+    return np.asarray(u / numbers if losses == "forward" else u * numbers)
+
+
+@documented
+def motor_forces(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    a: ArrayLike,
+    direction: ArrayLike | None = None,
+    **options: Unpack[ForceOptions],
+) -> Array:
+    """The motor forces that produce the accelerations ``a``, with losses of gears and dry friction.
+
+    Inverse dynamics of what :func:`simulate` moves: each motor gives what its rotor and bearing
+    take, and what its mesh needs to hand the rest on to the joints, λ/``efficiency`` while it
+    drives and ``backdrive`` · λ while it is driven. Of several motors of one joint λ has the least
+    norm. Forces that no motor gives are left out (the base's; those of joints without a motor).
+
+    Each force is continuous, and smooth but where its mesh transmits nothing: at given directions
+    derivatives are those of one of two smooth functions. Efficiencies are ``parameters`` of it.
+
+    Args:
+        direction: Velocities (..., nv) whose signs tell the way of motors and of dry friction whose
+            own rate is zero; where this is zero, too, the acceleration tells it. Of what does not
+            move at all nothing rubs: between the forces for both directions it rests.
+
+    Returns:
+        u: Motor forces (..., nu).
+
+    Examples:
+        >>> model = rm.robots.load("belt_leg")
+        >>> q, v, a = np.zeros(3), np.ones(3), np.ones(3)
+        >>> u = rm.dynamics.motor_forces(model, q, v, a)
+        >>> bool(np.allclose(u, rm.actuator_forces(model, q, rm.rnea(model, q, v, a))))
+        True
+    """
+    way = np.zeros(model.nv) if direction is None else direction
+    arguments = {"q": q, "v": v, "a": a, "direction": way}
+    return run_one(model, "motor_forces", arguments, **options)
 
 
 @algorithm(actuation.positions, positions=("nu",))
@@ -434,6 +477,15 @@ def torque_polytope(
     return corners if shape else corners[0]
 
 
+def _split(model: Model, losses: Losses | None, options: Options) -> dict[str, ArrayLike]:
+    """The efficiencies among the parameters of ``options``, from which they are taken out."""
+    named = {} if losses is None else by_name(options.get("parameters"), "parameters")
+    gears = losses_among(model, as_parameters(model, named))
+    if gears:
+        options["parameters"] = {name: x for name, x in named.items() if name not in gears}
+    return {name: named[name] for name in gears}
+
+
 def _motors(
     model: Model,
     q: ArrayLike,
@@ -445,13 +497,15 @@ def _motors(
 
     With ``losses`` those on the joint's side of its gear.
     """
-    shares = None if losses is None else actuation.shares(model, losses)
+    given = _split(model, losses, options)
+    shares = None if losses is None else actuation.shares(model, losses, given)
     rates = np.zeros(model.nv) if v is None else as_array(v, model.nv, "v", "nv")
     with np.errstate(all="ignore"):
         matrix, low, high = run(model, "motors", {"q": q, "v": rates}, **options)
     lost = np.isnan(np.einsum("...ij,...i->...j", matrix, rates))
     low, high = np.where(low < -UNLIMITED, -np.inf, low), np.where(high > UNLIMITED, np.inf, high)
     if shares is not None:
+        low, high, shares = np.broadcast_arrays(low, high, shares)
         low, high = (
             np.multiply(x, shares, out=np.zeros_like(x), where=x != 0.0) for x in (low, high)
         )
