@@ -25,7 +25,7 @@ for (const [file, name, rows, sizes, total] of jobs) {
     const args = sizes.map((n) => given.subarray(at, (at += n)));
     const result = f(...args);
     const parts = result instanceof Float64Array ? [result] : Object.values(result);
-    const numbers = parts.flatMap((part) => [...part]);
+    const numbers = parts.flatMap((part) => (typeof part === "number" ? [part] : [...part]));
     if (numbers.length !== total) throw new Error(`${name} gave ${numbers.length} numbers`);
     found.push(...numbers);
   }

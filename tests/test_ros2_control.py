@@ -122,11 +122,10 @@ def test_the_state_at_the_motors_in_c(name: str, dtype: str, tmp_path: Path) -> 
     arguments = [rm.actuator_positions(model, q), rm.actuator_velocities(model, q, v), q]
     source, _ = rm.write_c(model, tmp_path / "r.c", "from_actuators", dtype=dtype)
     made = library(source, COMPILERS[0], "-O1")
-    found = called(made.r_from_actuators, arguments, [model.nq, model.nv], dtype)
-    there = np.isfinite(found).all(axis=-1)
-    assert there.sum() >= 8
+    found = called(made.r_from_actuators, arguments, [model.nq, model.nv, 1], dtype)
     exact, tolerance = np.concatenate([q, v], axis=-1), 1e-9 if dtype == "float64" else 1e-3
-    np.testing.assert_allclose(found[there], exact[there], rtol=tolerance, atol=tolerance)
+    np.testing.assert_allclose(found[:, :-1], exact, rtol=tolerance, atol=tolerance)
+    assert found[:, -1].max() < tolerance
 
 
 # ---- the header ----------------------------------------------------------------------------------

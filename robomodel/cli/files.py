@@ -199,8 +199,9 @@ def code(
     Options:
         -o, --output DIR: The folder for NAME.c and NAME.h, or NAME.js, created where missing.
         --functions A,B,…: Which: names as of rm.compile, and close, integrate, joint_positions,
-            joint_velocities, link_poses, from_actuators; after a colon the link that one is about,
-            as frame_pose:foot, or ik:foot, a damped step of inverse kinematics.
+            joint_velocities, link_poses, from_actuators, joint_states; after a colon the link that
+            one is about, as frame_pose:foot, or ik:foot, a damped step of inverse kinematics, or
+            the joints that are read, as joint_states:hip+knee.
         --language: C, or JavaScript.
         --parameters A,B,…: Numbers of the robot that are a last argument of each function: names
             as of rm.parameters, those of geometry too.

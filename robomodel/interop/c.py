@@ -14,9 +14,10 @@ from robomodel.files import replace_file
 from robomodel.interop import source as sources
 from robomodel.interop.ros2_control import FUNCTIONS as TRANSMISSION_FUNCTIONS
 from robomodel.interop.ros2_control import transmission_header
-from robomodel.interop.source import Functions
-from robomodel.kernels.c import LOCALS, TYPES, CFunction, literal, preamble
-from robomodel.kernels.function import TracedFunction, as_dtype
+from robomodel.interop.source import Functions, Routine
+from robomodel.kernels.c import LOCALS, TYPES, CFunction, CIterated, literal, loop, preamble
+from robomodel.kernels.function import as_dtype
+from robomodel.kernels.iterated import IteratedFunction
 from robomodel.kernels.program import Dtype
 from robomodel.model import Model
 from robomodel.model.elements import position_labels, position_names
@@ -51,8 +52,10 @@ def write_c(
         model: The robot.
         path: Path of the source file; it ends in ``.c``.
         functions: Names as for :func:`robomodel.compile`, and "close", "integrate",
-            "joint_positions", "joint_velocities" and "from_actuators". "frame_pose:foot" is the
-            function for the link ``foot`` ("efpa:a+b" for two), named ``…_frame_pose_foot``.
+            "joint_positions", "joint_velocities", "from_actuators" and "joint_states".
+            "frame_pose:foot" is the function for the link ``foot`` ("efpa:a+b" for two), named
+            ``…_frame_pose_foot``; "joint_states:hip+knee" reads these joints (default: the
+            independent ones). Closings return a status: 0, or 1 for the nearest configuration.
             "ik:foot" is a damped step of inverse kinematics without limits; for tasks of
             :mod:`robomodel.control`, give ``("ik", {"tasks": […]})``. A mapping gives other names,
             and options: ``{"knee": ("jacobian", {"frame": ("shank", (0, 0, -0.2))})}``.
@@ -108,17 +111,20 @@ def identifier(text: str) -> str:
     return sources.identifier(text, RESERVED)
 
 
-def _function(stem: str, name: str, function: TracedFunction, dtype: Dtype) -> CFunction:
+def _function(stem: str, name: str, function: Routine, dtype: Dtype) -> CFunction | CIterated:
     results = {identifier(r): math.prod(shape) for r, shape in function.results.items()}
     names = sources.argument_names(function, RESERVED)
     arguments = {names[argument]: size for argument, size in function.arguments.items()}
+    if isinstance(function, IteratedFunction):
+        shared = f"{stem}_least"
+        return CIterated(f"{stem}_{name}", function, arguments, results, shared, dtype)
     return CFunction(f"{stem}_{name}", function.program, arguments, results, dtype)
 
 
 # ---- the source ----------------------------------------------------------------------------------
 
 
-def _source(model: Model, header: str, functions: Sequence[CFunction]) -> str:
+def _source(model: Model, header: str, functions: Sequence[CFunction | CIterated]) -> str:
     lines = [
         f"/* {_plain(model.name)}: see {header}. Written by robomodel; each t is used once or more,"
         " and set once. */",
@@ -126,6 +132,8 @@ def _source(model: Model, header: str, functions: Sequence[CFunction]) -> str:
         "",
         *preamble(functions[0].dtype),
     ]
+    loops = [f for f in functions if isinstance(f, CIterated) and f.function.stages]
+    lines += ["", *loop(loops[0].loop, loops[0].dtype)] if loops else []
     for f in functions:
         lines += ["", *f.definition()]
     return "\n".join(lines) + "\n"
@@ -143,8 +151,8 @@ def _header(
     model: Model,
     stem: str,
     name: str,
-    routines: Sequence[TracedFunction],
-    functions: Sequence[CFunction],
+    routines: Sequence[Routine],
+    functions: Sequence[CFunction | CIterated],
     dtype: Dtype,
 ) -> str:
     guard = f"{stem.upper()}_H"
@@ -209,7 +217,7 @@ def _sizes(model: Model, stem: str, dtype: Dtype) -> list[str]:
     return lines
 
 
-def _comment(function: TracedFunction, f: CFunction) -> list[str]:
+def _comment(function: Routine, f: CFunction | CIterated) -> list[str]:
     """The comment on a function: its purpose, arguments, results, and use of the stack."""
     first, *others = map(_plain, sources.headlines(function))
     lines = [f"/* {first}", *(f"   {line}" for line in others)]
@@ -218,17 +226,15 @@ def _comment(function: TracedFunction, f: CFunction) -> list[str]:
     ):
         note = sources.described(function, original)
         lines.append(f"   {name}: {note}" if note else f"   {name}")
-    stack = f.stack
-    what = (
-        f"{stack} bytes of arrays"
-        if f.in_parts
-        else f"at most {stack} bytes of values at a time, part of them in registers"
-    )
-    lines.append(f"   {f.program.flops} floating-point operations; stack: {what}. */")
+    if isinstance(f, CIterated):
+        lines.append(
+            "   Returns 0 if the results are what was asked for, 1 if they are the nearest."
+        )
+    lines.append(f"   {f.cost} */")
     return lines
 
 
-def _for_cpp(stem: str, functions: Sequence[CFunction], kind: str) -> list[str]:
+def _for_cpp(stem: str, functions: Sequence[CFunction | CIterated], kind: str) -> list[str]:
     """Functions of std::array; several results are returned as a struct."""
     lines = ["#include <array>", "", f"namespace {stem} {{", ""]
     for f in functions:
@@ -236,6 +242,7 @@ def _for_cpp(stem: str, functions: Sequence[CFunction], kind: str) -> list[str]:
         name = f"{name}_" if name in RESERVED else name
         arguments = [f"const std::array<{kind}, {count}> &{x}" for x, count in f.arguments.items()]
         pointers = ", ".join(f"{x}.data()" for x in f.arguments)
+        iterated = isinstance(f, CIterated)
         if len(f.results) == 1:
             (count,) = f.results.values()
             result, filled = f"std::array<{kind}, {count}>", "result.data()"
@@ -243,12 +250,13 @@ def _for_cpp(stem: str, functions: Sequence[CFunction], kind: str) -> list[str]:
             result = f"{name}_results"
             lines += [f"struct {result} {{"]
             lines += [f"  std::array<{kind}, {count}> {x};" for x, count in f.results.items()]
+            lines += ["  int status;"] if iterated else []
             lines += ["};", ""]
             filled = ", ".join(f"result.{x}.data()" for x in f.results)
         lines += [
             f"inline {result} {name}({', '.join(arguments)}) {{",
             f"  {result} result;",
-            f"  ::{f.name}({pointers}, {filled});",
+            f"  {'result.status = ' * iterated}::{f.name}({pointers}, {filled});",
             "  return result;",
             "}",
             "",

@@ -10,9 +10,15 @@ from pathlib import Path
 
 from robomodel.files import replace_file
 from robomodel.interop import source
-from robomodel.interop.source import Functions
-from robomodel.kernels.function import TracedFunction
-from robomodel.kernels.javascript import LOCALS, PREAMBLE, JavaScriptFunction
+from robomodel.interop.source import Functions, Routine
+from robomodel.kernels.iterated import IteratedFunction
+from robomodel.kernels.javascript import (
+    LEAST,
+    LOCALS,
+    PREAMBLE,
+    JavaScriptFunction,
+    JavaScriptIterated,
+)
 from robomodel.model import Model
 from robomodel.model.elements import position_names
 from robomodel.model.parameters import as_parameters
@@ -51,7 +57,8 @@ def write_js(
     """Write functions of a robot as an ES module of JavaScript, without dependencies.
 
     ``aba(q, v, tau)`` takes arrays of numbers and returns a ``Float64Array``, or an object of
-    arrays if there are several results: ``const { closed, residual } = close(q)``. An optional last
+    arrays if there are several results: ``const { closed, residual } = close(q)``. Closings also
+    have ``status``: 1 for the nearest configuration where loops do not close. An optional last
     argument is filled and returned instead of new arrays. Matrices are stored by rows; units, signs
     and orders of coordinates are those of Python. An array of wrong length throws a RangeError.
     ``model`` contains names (``model.dof_names``, ``model.link_names`` and so on) and
@@ -109,9 +116,7 @@ def _module(model: Model, functions: Functions, parameters: tuple[str, ...]) -> 
     return "\n".join([written, *(pose.replace("NAME", identifier(n)) for n in of_any)])
 
 
-def module(
-    model: Model, functions: Mapping[str, TracedFunction], parameters: Sequence[str] = ()
-) -> str:
+def module(model: Model, functions: Mapping[str, Routine], parameters: Sequence[str] = ()) -> str:
     """The text of a module that exports these functions by name, and ``model``."""
     lines = [
         f"// {model.name}: written by robomodel. SI units and radians; spatial vectors are angular",
@@ -124,6 +129,7 @@ def module(
         *_values(model, parameters),
         "",
         PREAMBLE,
+        *([LEAST] if any(isinstance(f, IteratedFunction) for f in functions.values()) else []),
     ]
     for name, function in functions.items():
         lines += [*_comment(function), *_written(name, function).definition(), ""]
@@ -135,14 +141,13 @@ def identifier(text: str) -> str:
     return source.identifier(text, RESERVED)
 
 
-def _written(name: str, function: TracedFunction) -> JavaScriptFunction:
+def _written(name: str, function: Routine) -> JavaScriptFunction | JavaScriptIterated:
     names = source.argument_names(function, RESERVED)
-    return JavaScriptFunction(
-        name,
-        function.program,
-        {names[argument]: size for argument, size in function.arguments.items()},
-        {identifier(r): math.prod(shape) for r, shape in function.results.items()},
-    )
+    arguments = {names[argument]: size for argument, size in function.arguments.items()}
+    results = {identifier(r): math.prod(shape) for r, shape in function.results.items()}
+    if isinstance(function, IteratedFunction):
+        return JavaScriptIterated(name, function, arguments, results)
+    return JavaScriptFunction(name, function.program, arguments, results)
 
 
 def _names(model: Model) -> dict[str, object]:
@@ -173,7 +178,7 @@ def _values(model: Model, names: Sequence[str]) -> list[str]:
     ]
 
 
-def _comment(function: TracedFunction) -> list[str]:
+def _comment(function: Routine) -> list[str]:
     lines = [line.replace("*/", "* /") for line in source.headlines(function)]
     names = source.argument_names(function, RESERVED)
     for argument, name in names.items():
@@ -184,6 +189,9 @@ def _comment(function: TracedFunction) -> list[str]:
         lines.append(f"@param {{Float64Array}} [{name}] {note}")
     else:
         fields = ", ".join(f"{name}: Float64Array" for name in notes)
+        if isinstance(function, IteratedFunction):
+            fields += ", status: number"
+            notes["status"] = "0 if the results are what was asked for, 1 if they are the nearest"
         about = "; ".join(f"{name}: {note}" for name, note in notes.items() if note)
         lines.append(f"@param {{{{{fields}}}}} [out] {about}")
     return ["/**", *(f" * {line}".rstrip() for line in lines), " */"]

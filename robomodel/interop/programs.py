@@ -25,9 +25,10 @@ from robomodel.dynamics.algorithm import (
     traced_algorithm,
 )
 from robomodel.dynamics.kinematics.frames import link_poses_function
-from robomodel.errors import did_you_mean, no_model
+from robomodel.errors import check_names, did_you_mean, few, no_model
 from robomodel.kernels.function import CudaKernel, Kernel, TracedFunction, as_dtype
-from robomodel.model.configurations import functions
+from robomodel.kernels.iterated import IteratedFunction
+from robomodel.model.configurations import blockwise, functions
 from robomodel.model.configurations.functions import CLOSE_STEPS, INTEGRATE_STEPS
 from robomodel.model.model import Model
 from robomodel.model.parameters import as_parameters
@@ -162,7 +163,21 @@ def routine(model: Model, name: str, **options: Any) -> TracedFunction:
     return traced_algorithm(model, task)
 
 
-def task_of(function: TracedFunction) -> AlgorithmSpec | None:
+def iterated(model: Model, name: str, **options: Any) -> TracedFunction | IteratedFunction:
+    """A function for languages with loops: as :func:`routine`, but closings run until they close.
+
+    ``steps``: of "close", "from_actuators" and "joint_states", evaluations of a step at most.
+    ``joints`` of "joint_states": those that are read, the independent ones by default.
+    """
+    if name not in ITERATED:
+        return routine(model, name, **options)
+    routine(model, "integrate")  # which says what is wrong with a model
+    parameters = as_parameters(model, options.pop("parameters", ()))
+    _checked(name, options)
+    return ITERATED[name](model, **options, **({"parameters": parameters} if parameters else {}))
+
+
+def task_of(function: TracedFunction | IteratedFunction) -> AlgorithmSpec | None:
     """The algorithm of a function, with its options; None for functions of configurations."""
     arguments = function.origin[1] if function.origin is not None else ()
     return next((x for x in arguments if isinstance(x, AlgorithmSpec)), None)
@@ -177,7 +192,12 @@ def _checked(name: str, options: Mapping[str, Any]) -> Mapping[str, Any]:
     return options
 
 
-OPTIONS = {"close": ("steps",), "from_actuators": ("steps",), "ik": ("tasks", "frames")}
+OPTIONS = {
+    "close": ("steps",),
+    "from_actuators": ("steps",),
+    "ik": ("tasks", "frames"),
+    "joint_states": ("steps", "joints"),
+}
 Made: TypeAlias = tuple[Callable[..., TracedFunction], tuple[Any, ...]]
 
 
@@ -193,6 +213,45 @@ def _ik(model: Model, tasks: Task | Iterable[Task] = (), frames: Iterable[str] =
             raise ValueError(f"task '{task.name}' is hard, which needs a solver of programmes")
     return damped_step, (tuple(every.pieces), tuple(every.weights.tolist()))
 
+
+def _from_actuators(model: Model, **options: Any) -> IteratedFunction:
+    if "parameters" in options:
+        raise ValueError("'from_actuators' takes no parameters; use rm.with_parameters")
+    readings = tuple(actuator.rows for actuator in model.actuators)
+    _refuse_open(f"the actuators of '{model.name}'", model, readings)
+    return blockwise.read(model, "from_actuators", readings, **options)
+
+
+def _joint_states(model: Model, joints: Iterable[str] = (), **options: Any) -> IteratedFunction:
+    if "parameters" in options:
+        raise ValueError("'joint_states' takes no parameters; use rm.with_parameters")
+    singles = {
+        joint.name: node.v
+        for joint, node in zip(model.joints, model.nodes, strict=True)
+        if joint.nv == 1
+    }
+    names = tuple(joints) or tuple(n for n in model.dof_names if n in singles)
+    check_names(names, singles, "joint_states: no joint with one freedom is called ")
+    if not names or len(set(names)) < len(names):
+        raise ValueError(f"joint_states of joints, each once, not {names}")
+    readings = tuple(((singles[name], 1.0),) for name in names)
+    _refuse_open(f"positions of {few(names)}", model, readings)
+    return blockwise.read(model, "joint_states", readings, joints=True, **options)
+
+
+def _refuse_open(what: str, model: Model, readings: tuple[blockwise.Reading, ...]) -> None:
+    """Raises ValueError if readings leave coordinates open."""
+    if names := blockwise.parts_of(model, readings)[1]:
+        more = f", and {len(names) - 1} more" if len(names) > 1 else ""
+        raise ValueError(f"{what} leave '{names[0]}' open{more}")
+
+
+ITERATED: Mapping[str, Callable[..., IteratedFunction]] = {
+    "close": blockwise.close,
+    "from_actuators": _from_actuators,
+    "joint_states": _joint_states,
+}
+"""Functions that languages with loops find by iteration."""
 
 OF_CONFIGURATIONS: Mapping[str, Callable[..., Made]] = {
     "close": lambda model, steps=CLOSE_STEPS: (functions.close, (steps,)),
@@ -220,6 +279,7 @@ def _first(model: Model, kind: str) -> int:
 
 
 NO_PROGRAMS: Mapping[str, str] = {
+    "joint_states": "how many steps it takes depends on the numbers; write_c and write_js have it",
     "configuration": "how far to go depends on the numbers; use 'close'",
     "random_configuration": "it draws numbers",
     "difference": "logarithms of rotations branch on their angle",
@@ -234,7 +294,8 @@ NO_PROGRAMS: Mapping[str, str] = {
 
 SUMMARIES: Mapping[str, str] = {
     "close": "Quaternions of unit length, and loops closed by steps of Newton's, independent "
-    "joints held; residual: what loops still fail by (root of the sum of squares).",
+    "joints held; residual: what loops still fail by (root of the sum of squares), which is the "
+    "least near q where they cannot close.",
     "integrate": "Configuration after the motion v_dt, loops closed: for steps up to some 0.1 rad "
     "or m; 'close' says what loops fail by.",
     "ik": "A step of inverse kinematics, which 'integrate' takes, towards targets one after the "
@@ -247,8 +308,11 @@ SUMMARIES: Mapping[str, str] = {
     "constraint_jacobian": "G: velocities of all joints of the spanning tree, the base's first, "
     "are G v.",
     "from_actuators": "The state at which encoders at the motors read this, by steps of Newton's "
-    f"from guess ({inverse.NEWTON_INVERSE} by default: from some 0.05 rad or m away), the base as "
-    "in guess and at rest; not-a-number where that does not converge.",
+    "from guess, the base as in guess and at rest; residual: what loops and encoders fail by (root "
+    "of the sum of squares).",
+    "joint_states": "The state of all joints at which some read this, near guess: q, v, positions "
+    "and velocities of all joints of the spanning tree but the floating base, in its order, and "
+    "the forces tau that efforts at these joints are; residual: what loops and readings fail by.",
     "link_poses": "Poses of all links in the world, homogeneous matrices one after the other.",
     "constraint_bias": "g: accelerations of all joints of the spanning tree are G a + g.",
 }

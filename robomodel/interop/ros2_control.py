@@ -36,6 +36,13 @@ def transmission_header(model: Model, stem: str) -> str:
     upper = stem.upper()
     first = 6 if model.floating_base is not None else 0
     where = [position_names(model).index(name) for name in joints]
+    looped = [
+        cluster.q.start + at
+        for cluster in model.clusters
+        if cluster.implicit
+        for link in cluster.geometry.looped
+        for at in range(link.positions.start, link.positions.stop)
+    ]
     text = files(__package__).joinpath("ros2_control.hpp.in").read_text(encoding="utf-8")
     for mark, value in {
         "@ROBOT@": model.name.replace("*/", "* /"),
@@ -46,6 +53,8 @@ def transmission_header(model: Model, stem: str) -> str:
         "@JOINT_COUNT@": str(len(joints)),
         "@WHERE@": ", ".join(map(str, where)),
         "@FIRST@": str(first),
+        # C++ has no empty arrays; a place behind the last is passed over
+        "@LOOPED@": ", ".join(map(str, looped or [model.nq])),
     }.items():
         text = text.replace(mark, value)
     return text

@@ -7,29 +7,30 @@ import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
-from robomodel.interop.programs import routine, summary, task_of
+from robomodel.interop.programs import iterated, summary, task_of
 from robomodel.kernels.function import TracedFunction
+from robomodel.kernels.iterated import IteratedFunction
 from robomodel.model import Model
 
+Routine: TypeAlias = TracedFunction | IteratedFunction
 Functions: TypeAlias = "str | Iterable[str] | Mapping[str, str | tuple[str, Mapping[str, Any]]]"
 
 
-def chosen(
-    model: Model, functions: Functions, name_of: Callable[[str], str]
-) -> dict[str, TracedFunction]:
+def chosen(model: Model, functions: Functions, name_of: Callable[[str], str]) -> dict[str, Routine]:
     """Functions by their names in a language; "frame_pose:foot" is for the link ``foot``.
 
-    Raises the errors of :func:`~robomodel.interop.programs.routine`, ValueError for repeated names
+    Raises the errors of :func:`~robomodel.interop.programs.iterated`, ValueError for repeated names
     or without functions, TypeError if ``functions`` is of another type.
     """
-    result: dict[str, TracedFunction] = {}
+    result: dict[str, Routine] = {}
     for alias, function, options in named(functions):
         name = name_of(re.sub(r"[:+]", "_", alias))
         if name in result:
             raise ValueError(f"two functions would be called '{name}'; name them apart")
         base, colon, links = function.partition(":")
-        about = {"frames": links.split("+")} if colon else {}
-        result[name] = routine(model, base, **about, **options)
+        kind = "joints" if base == "joint_states" else "frames"
+        about = {kind: links.split("+")} if colon else {}
+        result[name] = iterated(model, base, **about, **options)
     if not result:
         raise ValueError("no functions are asked for")
     return result
@@ -68,7 +69,7 @@ def identifier(text: str, reserved: Container[str]) -> str:
     return f"{name}_" if name in reserved or keyword.iskeyword(name) else name
 
 
-def argument_names(function: TracedFunction, reserved: Container[str]) -> dict[str, str]:
+def argument_names(function: Routine, reserved: Container[str]) -> dict[str, str]:
     """Argument names → identifiers, unique also among the results'."""
     names: dict[str, str] = {}
     taken = {identifier(result, reserved) for result in function.results}
@@ -109,6 +110,9 @@ UNITS = {
     "step": "a velocity times a time [rad, m]",
     "error": "of the tasks [rad, m]",
     "guess": "a closed configuration near the result",
+    "efforts": "forces at the joints that are read [N m, N]",
+    "joint_positions": "of all joints [rad, m]",
+    "joint_velocities": "of all joints [rad/s, m/s]",
     "B": "what each motor's unit force does",
     "kinetic": "energy [J]",
     "potential": "energy [J]",
@@ -119,7 +123,7 @@ UNITS = {
 }
 
 
-def headlines(function: TracedFunction) -> list[str]:
+def headlines(function: Routine) -> list[str]:
     """The purpose of a function, and its options."""
     lines, task = [summary(function.name)], task_of(function)
     if task is not None and task.frames:
@@ -130,11 +134,13 @@ def headlines(function: TracedFunction) -> list[str]:
     return lines
 
 
-def described(function: TracedFunction, name: str) -> str:
+def described(function: Routine, name: str) -> str:
     """The unit of an argument or a result of a function, and the shape of a matrix."""
     if name.startswith("f_ext"):
         return "wrench on that link in its axes: moment [N m], force [N]"
     place = "the actuators" if "actuator" in function.name else "all joints"
+    if function.name == "joint_states" and not name.startswith("joint_"):
+        place = "the joints that are read"
     text = UNITS.get(name, "").replace("all joints", place)
     shape = function.results.get(name, ())
     by_rows = f"{' by '.join(map(str, shape))}, by rows" if len(shape) > 1 else ""

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from robomodel.kernels.iterated import ACCURACIES, FAULT, STATE, IteratedFunction
 from robomodel.kernels.plan import KernelPlan, Memory, Target, ordered, write
 from robomodel.kernels.program import (
     ADD,
@@ -23,6 +24,7 @@ from robomodel.kernels.program import (
     FNMA,
     MUL,
     NEG,
+    PRECISIONS,
     SELECT,
     SIN,
     SQRT,
@@ -55,6 +57,7 @@ class CFunction:
     arguments: Mapping[str, int]
     results: Mapping[str, int]
     dtype: Dtype = "float64"
+    local: bool = False  # for functions of the same file only
 
     @property
     def type(self) -> str:
@@ -72,7 +75,7 @@ class CFunction:
         """The head of the function of one state, without a semicolon."""
         parameters = [f"const {self.type} {name}[{n}]" for name, n in self.arguments.items()]
         parameters += [f"{self.type} {name}[{n}]" for name, n in self.results.items()]
-        return f"void {self.name}({', '.join(parameters)})"
+        return f"{'static ' * self.local}void {self.name}({', '.join(parameters)})"
 
     @property
     def in_parts(self) -> bool:
@@ -88,9 +91,165 @@ class CFunction:
         numbers = sum(n for _, n in _arrays(self)) if self.in_parts else _alive(self.plan)
         return numbers * self.plan.precision.bytes
 
+    @property
+    def cost(self) -> str:
+        """Operations and use of the stack, in words."""
+        what = (
+            f"{self.stack} bytes of arrays"
+            if self.in_parts
+            else f"at most {self.stack} bytes of values at a time, part of them in registers"
+        )
+        return f"{self.program.flops} floating-point operations; stack: {what}."
+
     def definition(self) -> list[str]:
         """The function of one state."""
         return _on_arrays(self) if self.in_parts else _straight(self)
+
+
+LEAST = """\
+/* Damped steps of Gauss and Newton's method (Levenberg and Marquardt) from y to where a sum of
+   squares is least; given[0] is the damping. They end where the next would lead within rounding. */
+static void NAME(void (*step)(const TYPE *, const TYPE *, TYPE *, TYPE *), int count, int most,
+                 TYPE *y, TYPE *given, TYPE *moved, TYPE *best)
+{
+    TYPE least = (TYPE)INFINITY, before, damping = 0, squares, way;
+    int again = 0, i, n; /* again: from the best y, with more damping */
+    for (i = 0; i < count; ++i) best[i] = y[i];
+    for (n = 0; n < most; ++n) {
+        given[0] = damping;
+        step(y, given, moved, &squares);
+        if (again || squares < least) {
+            before = least;
+            if (!again) {
+                least = squares;
+                damping /= 8;
+                for (i = 0; i < count; ++i) best[i] = y[i];
+                if (least <= GOAL) return;
+            }
+            for (i = 0, way = 0; i < count; ++i) {
+                way += (moved[i] - y[i]) * (moved[i] - y[i]);
+                y[i] = moved[i];
+            }
+            if (!again && way <= SHORT && least * least <= GOAL * before) return;
+            again = 0;
+        } else {
+            for (i = 0; i < count; ++i) y[i] = best[i];
+            if (!(least < (TYPE)INFINITY) || least <= ENOUGH || damping > MUCH) return;
+            damping = damping > 0 ? 16 * damping : 1;
+            again = 1;
+        }
+    }
+    for (i = 0; i < count; ++i) y[i] = best[i];
+}"""
+"""The loop around a step's program."""
+
+
+@dataclass(frozen=True)
+class CIterated:
+    """A function found by iteration, with its name in C and names of arguments and results.
+
+    ``arguments`` and ``results``: as of :class:`CFunction`, in the order of those of ``function``.
+    The function returns a status, 0 if its results are what was asked for. ``loop`` is the name of
+    the file's loop (:func:`loop`).
+    """
+
+    name: str
+    function: IteratedFunction
+    arguments: Mapping[str, int]
+    results: Mapping[str, int]
+    loop: str
+    dtype: Dtype = "float64"
+
+    @property
+    def type(self) -> str:
+        """The C type of a number."""
+        return TYPES[self.dtype]
+
+    @property
+    def declaration(self) -> str:
+        """The head of the function, without a semicolon."""
+        head = CFunction(self.name, Program(0, (), ()), self.arguments, self.results, self.dtype)
+        return head.declaration.replace("void", "int", 1)
+
+    @property
+    def cost(self) -> str:
+        """Operations and use of the stack, in words."""
+        once = sum(f.program.flops for name, f in self._parts.items() if "step" not in name)
+        steps = sum(f.program.flops for name, f in self._parts.items() if "step" in name)
+        own = sum(n for _, n in self._arrays()) * PRECISIONS[self.dtype].bytes
+        stack = own + max(f.stack for f in self._parts.values())
+        return (
+            f"{once} floating-point operations, and {steps} a step of all loops; stack: {stack} "
+            "bytes of arrays and values."
+        )
+
+    @cached_property
+    def _names(self) -> dict[str, str]:
+        """The names in C of what the parts take and give."""
+        f = self.function
+        return dict(zip((*f.arguments, *f.results), (*self.arguments, *self.results), strict=True))
+
+    @cached_property
+    def _parts(self) -> dict[str, CFunction]:
+        def named(sizes: Mapping[str, int]) -> dict[str, int]:
+            return {self._names.get(name, name): size for name, size in sizes.items()}
+
+        return {
+            part: CFunction(
+                f"{self.name}_{part}", program, named(given), named(results), self.dtype, local=True
+            )
+            for part, (program, given, results) in self.function.parts.items()
+        }
+
+    def _arrays(self) -> Iterator[tuple[str, int]]:
+        stages = self.function.stages
+        yield from ((STATE, self.function.states), (FAULT, 1))
+        longest = max((len(stage.moved) for stage in stages), default=0)
+        if longest:
+            yield from ((name, longest) for name in ("y", "moved", "best"))
+            yield "given", max(stage.given for stage in stages)
+
+    def definition(self) -> list[str]:
+        """Its parts, and the function that calls them."""
+        f, parts, lines = self.function, self._parts, list[str]()
+        for part in parts.values():
+            lines += [*part.definition(), ""]
+        lines += [self.declaration, "{"]
+        for n, stage in enumerate(f.stages):
+            table = ", ".join(map(str, stage.moved))
+            count = len(stage.moved)
+            lines.append(f"    static const unsigned short at{n}[{count}] = {{{table}}};")
+        lines += [f"    {self.type} {name}[{count}];" for name, count in self._arrays()]
+        start, finish = parts["start"], parts["finish"]
+        lines.append(f"    {start.name}({', '.join(start.arguments)}, {STATE});")
+        for n, stage in enumerate(f.stages):
+            each = f"for (int i = 0; i < {len(stage.moved)}; ++i)"
+            if before := parts.get(f"before{n}"):
+                lines.append(f"    {before.name}({', '.join(before.arguments)}, given + 1);")
+            step = parts[f"step{n}"].name
+            lines += [
+                f"    {each} y[i] = x[at{n}[i]];",
+                f"    {self.loop}({step}, {len(stage.moved)}, {f.steps}, y, given, moved, best);",
+                f"    {each} x[at{n}[i]] = y[i];",
+            ]
+        lines.append(f"    {finish.name}({', '.join((*finish.arguments, *finish.results))});")
+        fault = literal(ACCURACIES[self.dtype].fault, self.dtype)
+        return [*lines, f"    return !({FAULT}[0] < {fault});", "}"]
+
+
+def loop(name: str, dtype: Dtype) -> list[str]:
+    """The loop that functions of a file share."""
+    accuracy, text = ACCURACIES[dtype], LEAST
+    for word, value in (
+        ("NAME", name),
+        ("TYPE", TYPES[dtype]),
+        ("GOAL", literal(accuracy.goal**2, dtype)),
+        ("ENOUGH", literal(accuracy.enough**2, dtype)),
+        ("SHORT", literal(accuracy.goal, dtype)),
+        ("MUCH", literal(accuracy.damping, dtype)),
+    ):
+        text = text.replace(word, value)
+    return text.splitlines()
 
 
 def preamble(dtype: Dtype) -> list[str]:

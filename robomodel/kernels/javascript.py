@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from robomodel.kernels import c
+from robomodel.kernels.iterated import ACCURACIES, FAULT, STATE, IteratedFunction
 from robomodel.kernels.plan import KernelPlan, ordered, write
 from robomodel.kernels.program import Program
 
 LONGEST, PIECE = 1000, 500  # steps of one function, and of a part where there are several
-LOCALS = frozenset(
-    ("xs", "rs", "ws", "i", "index", "out", "sized", "Math", "Float64Array", "Uint32Array")
-)
+_ARRAYS = ("xs", "rs", "ws", "i", "index", "out", "sized", "Math", "Float64Array", "Uint32Array")
+_LOOP = ("x", "start", "finish", "least", "given", "moved", "best", "squares", "fault", "status")
+LOCALS = frozenset((*_ARRAYS, *_LOOP))
 """Names that functions use themselves."""
 
 PREAMBLE = """\
@@ -26,6 +27,50 @@ function sized(x, size, name) {
   if (x.length !== size) throw new RangeError(`${name} has ${size} numbers, not ${x.length}`);
 }
 """
+
+LEAST = """\
+// Damped steps of Gauss and Newton's method (Levenberg and Marquardt) from y to where a sum of
+// squares is least; given[0] is the damping. They end where the next would lead within rounding.
+function least(step, most, y, given, out, best) {
+  const { moved, squares } = out, count = y.length;
+  let least = Infinity, before, damping = 0, again = false;  // again: from the best y, more damped
+  best.set(y);
+  for (let n = 0; n < most; ++n) {
+    given[0] = damping;
+    step(y, given, out);
+    if (again || squares[0] < least) {
+      before = least;
+      if (!again) {
+        least = squares[0];
+        damping /= 8;
+        for (let i = 0; i < count; ++i) best[i] = y[i];
+        if (least <= GOAL) return;
+      }
+      let way = 0;
+      for (let i = 0; i < count; ++i) {
+        way += (moved[i] - y[i]) * (moved[i] - y[i]);
+        y[i] = moved[i];
+      }
+      if (!again && way <= SHORT && least * least <= GOAL * before) return;
+      again = false;
+    } else {
+      y.set(best);
+      if (!(least < Infinity) || least <= ENOUGH || damping > MUCH) return;
+      damping = damping > 0 ? 16 * damping : 1;
+      again = true;
+    }
+  }
+  y.set(best);
+}
+"""
+for _word, _value in (
+    ("GOAL", ACCURACIES["float64"].goal ** 2),
+    ("ENOUGH", ACCURACIES["float64"].enough ** 2),
+    ("SHORT", ACCURACIES["float64"].goal),
+    ("MUCH", ACCURACIES["float64"].damping),
+):
+    LEAST = LEAST.replace(_word, repr(_value))
+"""The loop around a step's program."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +85,7 @@ class JavaScriptFunction:
     program: Program
     arguments: Mapping[str, int]
     results: Mapping[str, int]
+    local: bool = False  # for functions of the same scope, which give arrays of the right lengths
 
     @cached_property
     def plan(self) -> KernelPlan:
@@ -60,17 +106,15 @@ class JavaScriptFunction:
         else:
             out, into, unpacked = first, array, list[str]()
         head = f"function {self.name}({', '.join(self.arguments)}, {out} = {into}) {{"
-        checks = [f'sized({name}, {n}, "{name}");' for name, n in self.arguments.items()]
-        checks += [
-            *unpacked,
-            *(f'sized({name}, {n}, "{name}");' for name, n in self.results.items()),
-        ]
+        before = [] if self.local else _checks(self.arguments)
+        before += [*unpacked, *([] if self.local else _checks(self.results))]
         straight = len(self.plan.pieces) == 1
-        body = [*checks, *(self._straight() if straight else self._called()), f"return {out};"]
+        body = [*before, *(self._straight() if straight else self._called()), f"return {out};"]
+        export = "" if self.local else "export "
         if straight:
-            return [f"export {head}", *_indented(body), "}"]
+            return [f"{export}{head}", *_indented(body), "}"]
         return [
-            f"export const {self.name} = (() => {{",
+            f"{export}const {self.name} = (() => {{",
             *_indented([*self._arrays(), *self._parts(), f"return {head}", *_indented(body), "};"]),
             "})();",
         ]
@@ -124,6 +168,76 @@ class JavaScriptFunction:
             lines.append(f"for (let i = 0; i < {count}; ++i) {result}[i] = rs[{at}];")
             first += count
         return lines
+
+
+@dataclass(frozen=True)
+class JavaScriptIterated:
+    """A function found by iteration, with its name and names of its arguments and results.
+
+    ``arguments`` and ``results``: as of :class:`JavaScriptFunction`, in the order of those of
+    ``function``. Its result is an object of them and of ``status``, 0 if they are what was asked
+    for.
+    """
+
+    name: str
+    function: IteratedFunction
+    arguments: Mapping[str, int]
+    results: Mapping[str, int]
+
+    def definition(self) -> list[str]:
+        """Lines that export the function."""
+        f = self.function
+        own = dict(zip((*f.arguments, *f.results), (*self.arguments, *self.results), strict=True))
+
+        def named(sizes: Mapping[str, int]) -> dict[str, int]:
+            return {own.get(name, name): size for name, size in sizes.items()}
+
+        lines = [f"const {n} = new Float64Array({m});" for n, m in ((STATE, f.states), (FAULT, 1))]
+        parts: dict[str, JavaScriptFunction] = {}
+        for part, (program, given, results) in f.parts.items():
+            parts[part] = JavaScriptFunction(
+                part, program, named(given), named(results), local=True
+            )
+            lines += parts[part].definition()
+        body = [
+            *_checks(self.arguments),
+            f"const {{ {', '.join(self.results)} }} = out;",
+            *_checks(self.results),
+            f"start({', '.join(parts['start'].arguments)}, {STATE});",
+        ]
+        for n, stage in enumerate(f.stages):
+            count = len(stage.moved)
+            lines += [
+                f"const at{n} = Uint16Array.of({', '.join(map(str, stage.moved))});",
+                *(f"const {name}{n} = new Float64Array({count});" for name in ("y", "best")),
+                f"const given{n} = new Float64Array({stage.given});",
+                f"const constants{n} = given{n}.subarray(1);",
+                f"const out{n} = {{ moved: new Float64Array({count}), "
+                "squares: new Float64Array(1) };",
+            ]
+            if before := parts.get(f"before{n}"):
+                body.append(f"before{n}({', '.join(before.arguments)}, constants{n});")
+            each = f"for (let i = 0; i < {count}; ++i)"
+            body += [
+                f"{each} y{n}[i] = x[at{n}[i]];",
+                f"least(step{n}, {f.steps}, y{n}, given{n}, out{n}, best{n});",
+                f"{each} x[at{n}[i]] = y{n}[i];",
+            ]
+        fresh = ", ".join(f"{name}: new Float64Array({n})" for name, n in self.results.items())
+        finish = parts["finish"]
+        body += [
+            f"finish({', '.join(finish.arguments)}, {{ {', '.join(finish.results)} }});",
+            f"out.status = {FAULT}[0] < {ACCURACIES['float64'].fault!r} ? 0 : 1;",
+            "return out;",
+        ]
+        head = f"{self.name}({', '.join(self.arguments)}, out = {{ {fresh}, status: 0 }})"
+        lines += [f"return function {head} {{", *_indented(body), "};"]
+        return [f"export const {self.name} = (() => {{", *_indented(lines), "})();"]
+
+
+def _checks(sizes: Mapping[str, int]) -> list[str]:
+    """Statements that refuse arrays of other lengths."""
+    return [f'sized({name}, {n}, "{name}");' for name, n in sizes.items()]
 
 
 class _Statements(c.Statements):

@@ -646,7 +646,7 @@ class LoopConstraint:
 
     def _dependent(self, jacobian: Rows, right: Rows) -> dict[int, list[Scalar]]:
         """Solve K_d x = right for every dependent column of z."""
-        reduced = self._reduced(jacobian)
+        reduced = self.reduced(jacobian)
         solution: dict[int, list[Scalar]] = {}
         for block in self.blocks:
             sides = []
@@ -663,7 +663,7 @@ class LoopConstraint:
             solution.update(zip(block.columns, rates, strict=True))
         return solution
 
-    def _reduced(self, jacobian: Rows) -> list[list[Scalar]]:
+    def reduced(self, jacobian: Rows) -> list[list[Scalar]]:
         """K · expand."""
         columns = list(zip(*self.expand, strict=True))
         return [[dot(row, column) for column in columns] for row in jacobian]
@@ -675,7 +675,7 @@ class LoopConstraint:
 
     def regularity(self, positions: Vector) -> Scalar:
         """The least sin² between a column of K_d and those before it, 0 where it is singular."""
-        reduced = self._reduced(self.rows(positions)[1])
+        reduced = self.reduced(self.rows(positions)[1])
         least: Scalar = 1.0
         for block in self.blocks:
             least = minimum(regularity(*self._block(reduced, block)), least)

@@ -32,7 +32,8 @@ from robomodel.dynamics.kinematics.frames import (
 from robomodel.errors import UnknownNameError, did_you_mean
 from robomodel.files import replace_file
 from robomodel.interop.javascript import module
-from robomodel.interop.programs import routine
+from robomodel.interop.programs import iterated, routine
+from robomodel.interop.source import Routine
 from robomodel.kernels.function import TracedFunction
 from robomodel.model import Model
 from robomodel.model.elements import Cluster, Frame, Joint, position_names
@@ -169,12 +170,12 @@ def page(
             )
         data["chosen"] = joints.index(joint)
     given = {"parameters": names} if names else {}
-    functions = {
+    functions: dict[str, Routine] = {
         "link_poses": _drawn_poses(model, [link.name for link in links], names),
         "quantities": _quantities(model, shows_reflected, bars, carried, names),
     }
     for each in ("integrate", "close", "joint_positions"):
-        functions[each] = routine(model, each, **given)
+        functions[each] = iterated(model, each, **given)
     if names:
         functions["points"] = _points(model, segments, names)
     if varied:

@@ -13,6 +13,7 @@ import numpy as np
 
 from robomodel.dynamics.actuators import maps
 from robomodel.kernels.function import TracedFunction
+from robomodel.model.configurations.blockwise import CONTRADICTS
 from robomodel.model.configurations.closing import INDEPENDENT, Step, coupled, left_open, newton
 from robomodel.model.derived import cached_on_model, nominal, traced
 from robomodel.model.elements import Cluster
@@ -38,7 +39,6 @@ NEWTON_INVERSE = 3  # of Newton's method: enough for linkages from 0.05 rad or m
 LONGEST_LINKAGE_STEP = 0.3
 # [rad, m] longest last step: the error after it is of the order of its square
 LONGEST_LAST_STEP = 1e-5
-CONTRADICTS = 1e-6  # [rad, m] by which redundant encoders may differ
 
 Matrix = Sequence[Sequence[Scalar]]
 

@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike, NDArray
 from robomodel.arrays import Array
 from robomodel.dynamics.actuators import drives, inverse
 from robomodel.dynamics.actuators import maps as actuation
-from robomodel.dynamics.actuators.inverse import CONTRADICTS
 from robomodel.dynamics.actuators.maps import (
     UNLIMITED,
     Losses,
@@ -35,6 +34,7 @@ from robomodel.dynamics.algorithm import (
 )
 from robomodel.errors import warn
 from robomodel.model.arguments import as_array, by_name, common_batch
+from robomodel.model.configurations.blockwise import CONTRADICTS
 from robomodel.model.configurations.following import read
 from robomodel.model.model import Model
 from robomodel.model.parameters import as_parameters, losses_among
