@@ -60,7 +60,7 @@ class Stage:
 
     @cached_property
     def programs(self) -> tuple[Program, Program]:
-        """All that does not change from step to step, and a step on the entries, damping and that."""
+        """All that does not change from step to step; a step on entries, damping and these."""
         first = self.step.arguments[STATE]
         return divided(self.step.program, (*self.moved, first))
 

@@ -41,6 +41,7 @@ from robomodel.scalars import (
     added,
     div,
     dot,
+    gram,
     is_zero,
     maximum,
     select,
@@ -189,8 +190,105 @@ def _columns(rows: Sequence[Row], columns: Sequence[Place]) -> list[list[Scalar]
     return [[row.get(place, 0.0) for row in rows] for place in columns]
 
 
-def _normal(by_column: Sequence[Vector], more: Sequence[Scalar] = ()) -> Factorization:
-    """Factors of JᵀJ, with ``more`` on its diagonal, in an order that keeps them sparse."""
+@dataclass(frozen=True)
+class Leg:
+    """Coordinates that enter some rows alone, one more than they are: a rod's, and a loop's rows.
+
+    ``columns`` are one or two, each with its entries in ``rows``.
+    """
+
+    columns: tuple[int, ...]
+    rows: tuple[int, ...]
+
+    def normal(self, entries: Sequence[Vector]) -> list[Scalar]:
+        """The vector over its rows that is normal to its columns, of the size of their product."""
+        if len(entries) == 1:
+            ((x, y),) = entries
+            return [-y, x]
+        (ax, ay, az), (bx, by, bz) = entries
+        return [ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx]
+
+
+def _legs(by_column: Sequence[Vector]) -> list[Leg]:
+    """The legs of a system, unless nothing else is in it."""
+    having: dict[tuple[int, ...], list[int]] = {}
+    for c, column in enumerate(by_column):
+        having.setdefault(tuple(r for r, x in enumerate(column) if not is_zero(x)), []).append(c)
+    found = [
+        Leg(tuple(columns), rows)
+        for rows, columns in having.items()
+        if len(columns) <= IN_CLOSED_FORM
+        and len(rows) == len(columns) + 1
+        and all(set(rows) <= set(others) or not set(rows) & set(others) for others in having)
+    ]
+    return found if sum(len(leg.columns) for leg in found) < len(by_column) else []
+
+
+def _downhill(
+    by_column: Sequence[Vector], values: Vector, more: Sequence[Scalar], damping: Scalar
+) -> list[Scalar]:
+    """The x that brings values + J x nearest to zero; the more damping, the shorter.
+
+    ``more`` is what damping adds to the diagonal of JᵀJ. Of each leg one row is left, along its
+    normal n; with Lagrange's |a × b|² = det [a b]ᵀ[a b] one division serves both ways.
+    """
+    legs = _legs(by_column)
+    if not legs:
+        factors = _normal(by_column, more)
+        return factors.solve([-dot(column, values) for column in by_column])
+    own = {c for leg in legs for c in leg.columns}
+    shared = [c for c in range(len(by_column)) if c not in own]
+    bound = {r for leg in legs for r in leg.rows}
+    others = [r for r in range(len(values)) if r not in bound]
+    left: list[list[Scalar]] = [[by_column[c][r] for r in others] for c in shared]
+    weighted = [list(column) for column in left]
+    right = [values[r] for r in others]
+    inner: list[tuple[Leg, list[list[Scalar]], list[list[Scalar]], Scalar]] = []
+    for leg in legs:
+        entries = [[by_column[c][r] for r in leg.rows] for c in leg.columns]
+        normal = leg.normal(entries)
+        squares = gram(entries, entries)
+        size = dot(normal, normal)
+        if len(entries) == 1:
+            size = size + more[leg.columns[0]]
+        else:
+            first, second = (more[c] for c in leg.columns)
+            size = size + first * (squares[1][1] + second) + second * squares[0][0]
+            squares[1][1], squares[0][0] = squares[1][1] + second, squares[0][0] + first
+        inverse = div(1.0, size)
+        for n, c in enumerate(shared):
+            x = dot(normal, [by_column[c][r] for r in leg.rows])
+            left[n].append(x)
+            weighted[n].append(inverse * x)
+        right.append(dot(normal, [values[r] for r in leg.rows]))
+        inner.append((leg, entries, squares, inverse))
+    factors = _normal(left, [more[c] for c in shared], weighted)
+    moved = factors.solve([-dot(column, right) for column in weighted])
+    result: list[Scalar] = [0.0] * len(by_column)
+    for c, x in zip(shared, moved, strict=True):
+        result[c] = x
+    for leg, entries, squares, inverse in inner:
+        open_ = [values[r] + dot([by_column[c][r] for c in shared], moved) for r in leg.rows]
+        pull = [-dot(column, open_) for column in entries]
+        if len(pull) == 1:
+            result[leg.columns[0]] = inverse * pull[0]
+            continue
+        (xx, xy), (_, yy) = squares
+        result[leg.columns[0]] = inverse * (yy * pull[0] - xy * pull[1])
+        result[leg.columns[1]] = inverse * (xx * pull[1] - xy * pull[0])
+    shorter = div(1.0, 1.0 + damping)  # legs move fully, however little the others do
+    return [shorter * x for x in result]
+
+
+def _normal(
+    by_column: Sequence[Vector],
+    more: Sequence[Scalar] = (),
+    weighted: Sequence[Vector] | None = None,
+) -> Factorization:
+    """Factors of JᵀJ, with ``more`` on its diagonal, in an order that keeps them sparse.
+
+    ``weighted``: columns with rows times weights, on one side.
+    """
     count = len(by_column)
     matrix: list[list[Scalar]] = [[0.0] * count for _ in range(count)]
     filled = [[n for n, x in enumerate(column) if not is_zero(x)] for column in by_column]
@@ -198,8 +296,8 @@ def _normal(by_column: Sequence[Vector], more: Sequence[Scalar] = ()) -> Factori
         for j in range(i + 1):
             both = [n for n in filled[i] if n in filled[j]]
             if both:
-                x, y = ([by_column[k][n] for n in both] for k in (i, j))
-                matrix[i][j] = matrix[j][i] = dot(x, y)
+                x = [(weighted or by_column)[i][n] for n in both]
+                matrix[i][j] = matrix[j][i] = dot(x, [by_column[j][n] for n in both])
         if more:
             matrix[i][i] = matrix[i][i] + more[i]
     return Factorization(matrix, order=_sparse_order(matrix))
@@ -412,8 +510,7 @@ def step(model: Model, part: Part, readings: tuple[Reading, ...]) -> TracedFunct
         columns = _columns([conditions.row(row) for row in part.rows], part.columns)
         squares = dot(values, values)
         share = 1.0 / min(lengths) ** 2 * (damping[0] * squares)
-        factors = _normal(columns, [unit * share for unit in units])
-        way = factors.solve([-dot(column, values) for column in columns])
+        way = _downhill(columns, values, [unit * share for unit in units], damping[0])
         speeds = _speeds(model, dict(zip(part.columns, way, strict=True)))
         turns = [x for i, own in speeds.items() for x in _of_linkage(model, i, own)]
         shorter = div(LONGEST_STRIDE, sqrt(maximum(dot(turns, turns), LONGEST_STRIDE**2)))
