@@ -6,11 +6,13 @@ is forked while another thread computes one would wait for it for ever. The chil
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -61,6 +63,20 @@ def track(what: str, items: Iterable[_Item], total: int, enabled: bool = True) -
         for n, item in enumerate(items):
             bar.at(n)
             yield item
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Search for no garbage in cycles meanwhile: among a million new objects that all stay, it
+    takes a quarter of the time.
+    """
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 class Lock:

@@ -18,7 +18,7 @@ import robomodel as rm
 from robomodel.kernels import cache, function
 from robomodel.kernels import compile as compiling
 from robomodel.kernels.llvm import machine
-from robomodel.kernels.llvm.emit import emit
+from robomodel.kernels.llvm.emit import written
 
 
 @pytest.fixture
@@ -34,9 +34,9 @@ def built(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     def counting(*arguments: Any, **options: Any) -> str:
         count.append(1)
-        return emit(*arguments, **options)
+        return written(*arguments, **options)
 
-    monkeypatch.setattr(compiling, "emit", counting)
+    monkeypatch.setattr(compiling, "written", counting)
     return count
 
 

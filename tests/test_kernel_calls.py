@@ -277,7 +277,7 @@ def test_a_fork_amid_a_compilation_does_not_wait_for_ever(
     model = rm.robots.load("four_bar")
     context = multiprocessing.get_context("fork")
     amid, forked = threading.Event(), threading.Event()
-    write = compiling.emit
+    write = compiling.written
 
     def slow(*arguments: Any, **options: Any) -> str:
         amid.set()
@@ -294,11 +294,11 @@ def test_a_fork_amid_a_compilation_does_not_wait_for_ever(
         process.join(60.0)
         assert process.exitcode == 0
 
-    monkeypatch.setattr(compiling, "emit", slow)
+    monkeypatch.setattr(compiling, "written", slow)
     thread = threading.Thread(target=lambda: rm.compile(model, "aba"))
     thread.start()
     assert amid.wait(60.0)
-    monkeypatch.setattr(compiling, "emit", write)
+    monkeypatch.setattr(compiling, "written", write)
     child()
     forked.set()
     thread.join()

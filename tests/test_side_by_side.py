@@ -20,8 +20,9 @@ from robomodel.kernels.llvm import machine, processes
 
 @pytest.fixture
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Programs of a few hundred steps are long here."""
+    """Programs of a few hundred steps are long here, and all of them are LLVM's."""
     monkeypatch.setenv("ROBOMODEL_CACHE", "off")
+    monkeypatch.setattr(machine, "LINKED", False)
     monkeypatch.setattr(plan, "CHUNK", 200)
     monkeypatch.setattr(plan, "FUNCTION_STEPS", 100)
     monkeypatch.setattr(machine, "LENGTH", 20_000)

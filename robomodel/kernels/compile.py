@@ -16,12 +16,12 @@ import numpy as np
 
 from robomodel.kernels import cache
 from robomodel.kernels.llvm import machine
-from robomodel.kernels.llvm.assembly import X86
-from robomodel.kernels.llvm.emit import emit
+from robomodel.kernels.llvm.assembly import X86, LaneVectors
+from robomodel.kernels.llvm.emit import assembled, planned, written
 from robomodel.kernels.llvm.machine import cut, obstacle
 from robomodel.kernels.plan import Iteration
-from robomodel.kernels.program import Dtype, Program
-from robomodel.running import Lock, Progress
+from robomodel.kernels.program import PRECISIONS, Dtype, Program
+from robomodel.running import Lock, Progress, uncollected
 
 INTERFACES = (1, 2)  # of NumPy 1 and NumPy 2
 PATIENCE = 2.0  # seconds after which progress is shown
@@ -229,12 +229,16 @@ def _machine_code(
         return cache.parted(content)
     if obstacle() is not None:
         raise NoCompilerError(_cannot())
-    with Progress(label, 1.0, after=PATIENCE) as bar:
+    with uncollected(), Progress(label, 1.0, after=PATIENCE) as bar:
         program = _fitting(program, sizes, iteration)
         bar.at(0.0)
-        text = emit(program, sizes, machine.lanes(dtype), iteration, dtype, shared)
+        vectors = LaneVectors(PRECISIONS[dtype], machine.lanes(dtype))
+        plan = planned(program, tuple(sizes), dtype, iteration, shared, vectors)
         bar.at(0.0)
-        codes = machine.object_codes(cut(text), bar.at)
+        direct = machine.LINKED and vectors.turnable  # AVX-512: pieces without a compiler
+        codes = [assembled(plan, vectors)] if direct else []
+        bar.at(0.0)
+        codes += machine.object_codes(cut(written(plan, vectors, pieces=not direct)), bar.at)
     cache.store(key, cache.joined(codes))
     return codes
 

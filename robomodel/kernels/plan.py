@@ -270,6 +270,8 @@ def hoist(program: Program, shared: Collection[int]) -> tuple[Program, int]:
 
     Results are not hoisted: they are stored for each state.
     """
+    if not shared:
+        return program, 0
     known, results = set(shared), set(program.outputs)
     first, others = list[int](), list[int]()
     for i, step in enumerate(program.steps):

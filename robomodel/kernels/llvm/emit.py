@@ -15,13 +15,14 @@ each instant; a tile then runs through all instants before the next tile.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
 
 from robomodel.kernels.llvm import tiles
 from robomodel.kernels.llvm.assembly import X86, Function, Instructions, LaneVectors, flushing
 from robomodel.kernels.plan import Iteration, KernelPlan, Memory, hoist, ordered, write
 from robomodel.kernels.program import PRECISIONS, Dtype, Program, Reference
+from robomodel.kernels.x86 import pieces as x86
 
 TILES: Mapping[Memory, str] = {"input": "%in", "result": "%out", "work": "%work"}
 
@@ -49,27 +50,67 @@ def emit(
     the last one the result's. Any strides, any number of states. ``lanes``: numbers in a vector.
     """
     vectors = LaneVectors(PRECISIONS[dtype], lanes)
-    plan = _plan(program, tuple(sizes), dtype, iteration, shared, vectors)
+    return written(planned(program, tuple(sizes), dtype, iteration, shared, vectors), vectors)
+
+
+def written(plan: KernelPlan, vectors: LaneVectors, *, pieces: bool = True) -> str:
+    """IR of a plan; without its ``pieces`` if these are :func:`assembled`."""
+    iteration, sizes = plan.iteration, plan.sizes
     text = [*vectors.declarations(), tiles.stage(vectors), *tiles.settle(vectors, sizes[-1])]
     text += _angle_reduction(plan, vectors)
-    if dtype == "float32":
+    if plan.dtype == "float32":
         text += flushing(vectors)
     for n in range(len(plan.pieces)):
-        text += _piece(plan, vectors, n)
+        if pieces:
+            text += _piece(plan, vectors, n)
+        else:
+            text.append(f"declare hidden void @piece{n}(ptr, ptr, ptr, ptr)")
+    if not pieces:
+        text += _turn(vectors)
     fetch = iteration is None
+    packs = _packs(plan)
     for k, numbers in enumerate(plan.arguments()):
-        used = [i - numbers.start for i in numbers if i in plan.used]
-        text += tiles.pack(vectors, f"pack{k}", len(numbers), used, fetch=fetch)
+        if packs[k] == k:
+            used = _used(plan, numbers)
+            text += tiles.pack(vectors, f"pack{k}", len(numbers), used, fetch=fetch)
     text += tiles.unpack(vectors, plan.index[: sizes[-1]], len(plan.columns))
     if iteration is not None:
         text += _advance(plan, vectors)
         if iteration.table:
             text += _stage_constants(plan, vectors)
     text += _loop(plan, vectors)
-    return "\n".join(text) + "\n"
+    result = "\n".join(text) + "\n"
+    if not pieces:  # which call these
+        result = re.sub(r"define internal (.* @(?:unpack\d+|turn)\()", r"define hidden \1", result)
+    return result
 
 
-def _plan(
+def _used(plan: KernelPlan, numbers: range) -> list[int]:
+    """The numbers of an argument that the program uses."""
+    return [i - numbers.start for i in numbers if i in plan.used]
+
+
+def _packs(plan: KernelPlan) -> list[int]:
+    """For each argument the first one that is read alike."""
+    kinds = [(len(numbers), _used(plan, numbers)) for numbers in plan.arguments()]
+    return [kinds.index(kind) for kind in kinds]
+
+
+def assembled(plan: KernelPlan, vectors: LaneVectors) -> bytes:
+    """The object code of a plan's pieces, by :mod:`robomodel.kernels.x86`."""
+    return x86.assembled(plan, _writing(plan, vectors), range(len(plan.pieces)))
+
+
+def _turn(vectors: LaneVectors) -> list[str]:
+    """A function of angles that gives sines and cosines."""
+    f = Function(vectors)
+    pair, result = f"{{{f.type}, {f.type}}}", "poison"
+    for at, x in enumerate(f.guarded_sincos("%x")):
+        result = f.value(f"insertvalue {pair} {result}, {f.type} {x}, {at}")
+    return f.text(f"{pair} @{x86.TURN}({f.type} %x) noinline", f"ret {pair} {result}")
+
+
+def planned(
     program: Program,
     sizes: tuple[int, ...],
     dtype: Dtype,
@@ -111,7 +152,8 @@ def _piece(plan: KernelPlan, vectors: LaneVectors, number: int) -> list[str]:
     f, writing = Function(vectors), _writing(plan, vectors)
 
     def rows(step: int) -> None:
-        f.lines += [f"call void @unpack{part}(ptr %context)" for part in writing.get(step, ())]
+        for name, part in writing.get(step, ()):
+            f.lines.append(f"call void @{name}(ptr %context, i64 {part})")
 
     write(plan, number, _Tiles(f, plan), rows)
     arguments = "ptr noalias readonly %in, ptr noalias %out, ptr noalias %work, ptr %context"
@@ -137,19 +179,19 @@ class _Tiles(Instructions):
         return self.f.sincos(x) if angle in self._angles else self.f.guarded_sincos(x)
 
 
-def _writing(plan: KernelPlan, vectors: LaneVectors) -> dict[int, list[int]]:
-    """The parts of the previous tile's rows that are written before each step of a piece.
+def _writing(plan: KernelPlan, vectors: LaneVectors) -> dict[int, list[tuple[str, int]]]:
+    """The functions that write the previous tile's rows before each step of a piece, and the parts.
 
     They are written where pieces begin, when registers hold nothing; evenly if there is one piece.
     """
     parts, pieces = tiles.parts(vectors, plan.sizes[-1]), plan.pieces[plan.prologue :]
-    before: dict[int, list[int]] = {}
+    before: dict[int, list[tuple[str, int]]] = {}
     for part in parts if plan.iteration is None else ():
         if len(pieces) == 1:
             at = pieces[0].start + part * len(pieces[0]) // len(parts)
         else:
             at = pieces[part * len(pieces) // len(parts)].start
-        before.setdefault(at, []).append(part)
+        before.setdefault(at, []).append((tiles.writer(part, len(parts)), part))
     return before
 
 
@@ -159,7 +201,7 @@ def _angle_reduction(plan: KernelPlan, vectors: LaneVectors) -> list[str]:
     Angles that are inputs are checked together, and reduced to the first turn in the tile; others
     are computed in place.
     """
-    f, scalar, size = Function(vectors), vectors.scalar, vectors.precision.bytes
+    f, scalar = Function(vectors), vectors.scalar
     angles = sorted(plan.angles)
 
     def called(g: Function, name: str, x: str) -> str:
@@ -173,24 +215,35 @@ def _angle_reduction(plan: KernelPlan, vectors: LaneVectors) -> list[str]:
 
     some = f.any_large([f.load("%in", i) for i in angles])
     f.lines += [f"br i1 {some}, label %large, label %small", "small:", "ret void", "large:"]
-    for i in angles:
-        for r in range(vectors.lanes):
-            place = f.bytes_on("%in", i * vectors.bytes + r * size)
-            x = wide(f, f.value(f"load {scalar}, ptr {place}"))
-            s, c = called(f, "sin", x), called(f, "cos", x)
-            turned = narrow(f, f.value(f"call double @atan2(double {s}, double {c})"))
-            f.lines.append(f"store {scalar} {turned}, ptr {place}")
+    f.label("number")
+    at = f.value("phi i64 [0, %large], [%next, %number]")
+    entry, lane = (f.value(f"{each} i64 {at}, {vectors.lanes}") for each in ("udiv", "urem"))
+    first = f.value(f"load i32, ptr {f.value(f'getelementptr i32, ptr @angles, i64 {entry}')}")
+    column = f.bytes_on("%in", f.value(f"zext i32 {first} to i64"))
+    place = f.value(f"getelementptr {scalar}, ptr {column}, i64 {lane}")
+    x = wide(f, f.value(f"load {scalar}, ptr {place}"))
+    s, c = called(f, "sin", x), called(f, "cos", x)
+    turned = narrow(f, f.value(f"call double @atan2(double {s}, double {c})"))
+    f.lines += [
+        f"store {scalar} {turned}, ptr {place}",
+        f"%next = add i64 {at}, 1",
+        f"%more = icmp slt i64 %next, {len(angles) * vectors.lanes}",
+        "br i1 %more, label %number, label %reduced",
+        "reduced:",
+    ]
+    offsets = ", ".join(f"i32 {i * vectors.bytes}" for i in angles)
     g = Function(vectors)
     pair, result = f"{{{g.type}, {g.type}}}", "poison"
-    for at, name in enumerate(("sin", "cos")):
+    for part, name in enumerate(("sin", "cos")):
         column = "poison"
         for r in range(vectors.lanes):
             x = wide(g, g.value(f"extractelement {g.type} %x, i64 {r}"))
             y = narrow(g, called(g, name, x))
             column = g.value(f"insertelement {g.type} {column}, {scalar} {y}, i64 {r}")
-        result = g.value(f"insertvalue {pair} {result}, {g.type} {column}, {at}")
+        result = g.value(f"insertvalue {pair} {result}, {g.type} {column}, {part}")
     return [
-        *f.text("void @reduce_angles(ptr %in) noinline"),
+        f"@angles = internal constant [{len(angles)} x i32] [{offsets}]",
+        *(f.text("void @reduce_angles(ptr %in) noinline") if angles else []),
         *g.text(f"{pair} @sincos_large({g.type} %x) noinline cold", f"ret {pair} {result}"),
     ]
 
@@ -503,12 +556,13 @@ def _read(plan: KernelPlan, k: int, where: str) -> Iterator[str]:
     yield f"br i1 %gaps{k}, label %stage{k}, label %moved{k}"
     yield f"stage{k}:"
     size = plan.sizes[k]
-    rows = f"ptr %from{k}, i64 %step{k}, i64 %inner{k}, i64 {size}, i64 %{where}.count"
-    yield f"call void @gather({rows}, ptr %{where}.stage, i64 {size})"
+    near = f"ptr %{where}.stage, i64 {size * plan.precision.bytes}, i64 {plan.precision.bytes}"
+    far = f"ptr %from{k}, i64 %step{k}, i64 %inner{k}"
+    yield f"call void @move({far}, {near}, i64 {size}, i64 %{where}.count)"
     yield f"br label %moved{k}"
     yield f"moved{k}:"
     rows = f"ptr %rows{k}, i64 %stride{k}, i64 %{where}.last"
-    yield f"call void @pack{k}({rows}, ptr %{where}.input{k}, i1 %many)"
+    yield f"call void @pack{_packs(plan)[k]}({rows}, ptr %{where}.input{k}, i1 %many)"
 
 
 def _sizes(plan: KernelPlan, vectors: LaneVectors) -> Iterator[str]:
@@ -577,8 +631,10 @@ def _to_write(plan: KernelPlan, where: str) -> Iterator[str]:
 
 def _write(plan: KernelPlan, vectors: LaneVectors, where: str) -> Iterator[str]:
     """Write the results that are due."""
-    for part in tiles.parts(vectors, plan.sizes[-1]):
-        yield f"call void @unpack{part}(ptr %{where}.context)"
+    parts = tiles.parts(vectors, plan.sizes[-1])
+    for part in parts:
+        name = tiles.writer(part, len(parts))
+        yield f"call void @{name}(ptr %{where}.context, i64 {part})"
     yield f"call void @settle(ptr %{where}.context)"
 
 
@@ -589,6 +645,24 @@ def _call_piece(n: int, where: str) -> Iterator[str]:
     """Call a piece on a tile; it may write the previous tile's results as well."""
     pointers = ("input0", "results.now", "work", "context")
     yield f"call void @piece{n}({', '.join(f'ptr %{where}.{x}' for x in pointers)})"
+
+
+def _in_turn(plan: KernelPlan, vectors: LaneVectors) -> Iterator[str]:
+    """Call each piece on one tile after the other, as far as they have states."""
+    several = _tiles_at_once(plan, vectors)
+    for t in range(several):
+        both = f"ptr %begin{t}.others, ptr %begin{t}.results"
+        yield f"%begin{t}.results.now = select i1 %turn, {both}"
+        yield f"%begin{t}.i = add i64 %i, {t * vectors.lanes}"
+        yield f"%begin{t}.exists = icmp slt i64 %begin{t}.i, %n"
+    for n in range(plan.prologue, len(plan.pieces)):
+        yield from _call_piece(n, "begin0")
+        for t in range(1, several):
+            yield f"br i1 %begin{t}.exists, label %piece{n}.{t}, label %piece{n}.after"
+            yield f"piece{n}.{t}:"
+            yield from _call_piece(n, f"begin{t}")
+        yield f"br label %piece{n}.after"
+        yield f"piece{n}.after:"
 
 
 def _reduced_angles(plan: KernelPlan, where: str) -> Iterator[str]:
@@ -621,8 +695,7 @@ def _once(plan: KernelPlan, vectors: LaneVectors) -> Iterator[str]:
         yield from _each(plan, vectors, "prologue", prologue)
         yield "br label %hoisted"
         yield "hoisted:"
-    for n in range(plan.prologue, len(plan.pieces)):
-        yield from _each(plan, vectors, f"at{n}", partial(_call_piece, n))
+    yield from _in_turn(plan, vectors)
     yield from _each(plan, vectors, "written", written)
     yield "br label %done"
 

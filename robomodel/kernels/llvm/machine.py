@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import itertools
 import os
+import platform
 import re
 import sys
 import threading
@@ -57,6 +58,11 @@ _using = _Lock()
 
 JIT_LINK = sys.platform != "win32"
 """True if LLVM's linker is its JITLink; on Windows it is the older RuntimeDyld."""
+
+
+LINKED = sys.platform == "linux" and platform.machine() == "x86_64"
+"""True if objects are of the kind that the linker here reads, and :mod:`robomodel.kernels.x86`
+writes."""
 
 
 @functools.cache

@@ -128,6 +128,8 @@ stride in bytes and the index of the last one; the tile; how far ahead lines are
 whole lines are written past the caches; and for staged rows, whose numbers are not contiguous,
 their final address, the strides of states and of a matrix's rows, its columns and their stride."""
 
+WRITES = "ptr %context, i64 %part"
+
 LINES = 96  # cache lines that are written at a time
 
 
@@ -162,7 +164,7 @@ def unpack(vectors: LaneVectors, index: Sequence[int], constants: int) -> list[s
             f.lines += ["ret void", "apart:"]
         _unpack_rows(f, index)
         f.label("written")
-        return f.text("void @unpack0(ptr %context) noinline")
+        return f.text(f"void @unpack0({WRITES}) noinline")
     turned = streams(vectors, count)
     firsts = list(range(0, count, vectors.lanes))
     if not turned:
@@ -175,22 +177,39 @@ def unpack(vectors: LaneVectors, index: Sequence[int], constants: int) -> list[s
     same = [len(each) == 1 and min(each) >= constants for each in columns]
     flags = ", ".join(f"i1 {int(x)}" for x in same)
     text.append(f"@same = internal constant [{len(same)} x i1] [{flags}]")
-    half, blocks, each = vectors.halves.lanes, len(firsts), parts(vectors, count)
-    for part in each:
-        f = _writer(vectors)
-        rows = _rows(f)
-        of_part = range(part * blocks // len(each), (part + 1) * blocks // len(each))
-        for group in (0, 1):
-            expansion = _Expansion(
-                f, group, rows[group * half : (group + 1) * half], count, of_part, same
-            )
-            expansion.write(turned=turned)
-            if group == 0:
-                few = f.value(f"icmp slt i64 %last, {half}")
-                f.lines += [f"br i1 {few}, label %written, label %more", "more:"]
-        f.label("written")
-        text += f.text(f"void @unpack{part}(ptr %context) noinline")
+    each = parts(vectors, count)
+    for part in dict.fromkeys((0, min(1, each[-1]), each[-1])):
+        text += _part(vectors, part, len(each), count, same, turned=turned)
     return text
+
+
+def writer(part: int, several: int) -> str:
+    """The function that writes a part of the rows; those in between have one."""
+    return f"unpack{part if part in (0, several - 1) else 1}"
+
+
+def _part(
+    vectors: LaneVectors, part: int, several: int, count: int, same: Sequence[bool], *, turned: bool
+) -> list[str]:
+    """The function that writes a part of long rows; a middle part is told which one."""
+    f, half, blocks = _writer(vectors), vectors.halves.lanes, len(same)
+    rows = _rows(f)
+    numbered: range | tuple[str, str] = range(
+        part * blocks // several, (part + 1) * blocks // several
+    )
+    if 0 < part < several - 1:
+        parts = [f.value(f"add i64 %part, {k}") for k in (0, 1)]
+        products = [f.value(f"mul i64 {x}, {blocks}") for x in parts]
+        first, beyond = (f.value(f"udiv i64 {product}, {several}") for product in products)
+        numbered = first, beyond
+    for group in (0, 1):
+        of_half = rows[group * half : (group + 1) * half]
+        _Expansion(f, group, of_half, count, numbered, same).write(turned=turned)
+        if group == 0:
+            few = f.value(f"icmp slt i64 %last, {half}")
+            f.lines += [f"br i1 {few}, label %written, label %more", "more:"]
+    f.label("written")
+    return f.text(f"void @unpack{part}({WRITES}) noinline")
 
 
 def _writer(vectors: LaneVectors) -> Function:
@@ -255,7 +274,10 @@ def _unpack_rows(f: Function, index: Sequence[int]) -> None:
 
 
 class _Expansion:
-    """Writes half of a tile's rows of ``count`` entries, of their blocks those ``numbered``."""
+    """Writes half of a tile's rows of ``count`` entries, of their blocks those ``numbered``.
+
+    Names of two values are a range of blocks in between: it has neither the first nor the last one.
+    """
 
     def __init__(
         self,
@@ -263,14 +285,15 @@ class _Expansion:
         group: int,
         rows: Sequence[str],
         count: int,
-        numbered: range,
+        numbered: range | tuple[str, str],
         same: Sequence[bool],
     ) -> None:
         self.f = f
         self.group = group
         self.rows = rows
         self.count = count
-        self.numbered = numbered
+        self.known = numbered if isinstance(numbered, range) else range(0)
+        self.told = None if isinstance(numbered, range) else numbered
         self.same = same
         self.last = -(-count // f.vectors.lanes) - 1
 
@@ -321,19 +344,22 @@ class _Expansion:
         pairs = zip(parts, parts[v.halves.lanes :], strict=False)
         return f.transpose([f.joined(*pair) for pair in pairs])
 
-    def _loop(self, blocks: range, carried: Sequence[str]) -> tuple[str, list[str]]:
+    def _loop(
+        self, blocks: range | tuple[str, str], carried: Sequence[str]
+    ) -> tuple[str, list[str]]:
         """Begin a loop over blocks; returns its counter, and the carried values."""
         f, g = self.f, self.group
+        start, stop = (blocks.start, blocks.stop) if isinstance(blocks, range) else blocks
         f.label(f"before{g}")
         f.label(f"block{g}")
-        counter = f.value(f"phi i64 [{blocks.start}, %before{g}], [%next{g}, %end{g}]")
+        counter = f.value(f"phi i64 [{start}, %before{g}], [%next{g}, %end{g}]")
         names = [
             f.value(f"phi {f.type} [{x}, %before{g}], [%carried{g}.{i}, %end{g}]")
             for i, x in enumerate(carried)
         ]
         f.lines += [
             f"%next{g} = add i64 {counter}, 1",
-            f"%more{g} = icmp slt i64 %next{g}, {blocks.stop}",
+            f"%more{g} = icmp slt i64 %next{g}, {stop}",
         ]
         return counter, names
 
@@ -345,7 +371,7 @@ class _Expansion:
     def _plain(self) -> None:
         """Write to rows at any address; the last block may overlap the one before."""
         f, v = self.f, self.f.vectors
-        whole = range(self.numbered.start, min(self.numbered.stop, self.last))
+        whole = self.told or range(self.known.start, min(self.known.stop, self.last))
 
         def store(parts: Sequence[str], offset: int | str) -> None:
             for row, part in zip(self.rows, parts, strict=True):
@@ -356,7 +382,7 @@ class _Expansion:
             block, _ = self._loop(whole, ())
             store(self._block(block), f.value(f"mul i64 {block}, {v.bytes}"))
             self._end()
-        if self.last in self.numbered:
+        if self.last in self.known:
             store(self._block(self.last), (self.count - v.lanes) * v.precision.bytes)
 
     def _turned(self) -> None:
@@ -386,26 +412,29 @@ class _Expansion:
             name = f"@llvm.masked.store.{v.suffix}.p0"
             f.lines.append(f"call void {name}({v.type} {x}, ptr {at}, i32 {v.bytes}, {mask})")
 
-        begun, last = self._block(max(0, self.numbered.start - 1)), self.last
-        if 0 in self.numbered:
+        before = (
+            f.value(f"sub i64 {self.told[0]}, 1") if self.told else max(0, self.known.start - 1)
+        )
+        begun, last = self._block(before), self.last
+        if 0 in self.known:
             for line, shift, pick, x in zip(lines, shifts, picks, begun, strict=True):
                 mask = f.value(f"icmp uge {lanes}, {shift}")
                 masked(turn(x, pick, x), line, 0, f"{v.truths} {mask}")
-        whole = range(max(1, self.numbered.start), min(self.numbered.stop, last))
+        whole = self.told or range(max(1, self.known.start), min(self.known.stop, last))
         if whole:
-            block, before = self._loop(whole, begun)
+            block, kept = self._loop(whole, begun)
             offset = f.value(f"mul i64 {block}, {v.bytes}")
             after = self._block(block)
             whole_lines = [
                 (turn(x, pick, y), f.bytes_on(line, offset))
-                for line, pick, x, y in zip(lines, picks, before, after, strict=True)
+                for line, pick, x, y in zip(lines, picks, kept, after, strict=True)
             ]
             self._store(whole_lines)
             for i, y in enumerate(after):
                 f.lines.append(f"%carried{self.group}.{i} = bitcast {v.type} {y} to {v.type}")
             self._end()
             begun = after
-        if last not in self.numbered:
+        if last not in self.known:
             return
         ended = self._block(last)
         remainder = v.integer(self.count - last * v.lanes)
@@ -450,9 +479,10 @@ def settle(vectors: LaneVectors, count: int) -> list[str]:
     entry = f.value("phi i64 [0, %staged], [%following, %line]")
     line = f.value(f"phi ptr [{target}, %staged], [%beyond, %line]")
     dense = f.value(f"getelementptr {vectors.scalar}, ptr {rows}, i64 {entry}")
-    strides = f"ptr {line}, i64 {step}, i64 {inner}, i64 {columns}"
+    size = vectors.precision.bytes
+    near, far = (f"i64 {count * size}, i64 {size}", f"i64 {step}, i64 {inner}")
     f.lines += [
-        f"call void @scatter({strides}, i64 {several}, ptr {dense}, i64 {count})",
+        f"call void @move(ptr {dense}, {near}, ptr {line}, {far}, i64 {columns}, i64 {several})",
         f"%following = add i64 {entry}, {columns}",
         f"%beyond = getelementptr i8, ptr {line}, i64 {outer}",
         f"%lines = icmp slt i64 %following, {count}",
@@ -463,28 +493,28 @@ def settle(vectors: LaneVectors, count: int) -> list[str]:
 
 
 def stage(vectors: LaneVectors) -> str:
-    """Functions that copy rows with any strides to a dense buffer, and back."""
-    text, scalar, size = "", vectors.scalar, vectors.precision.bytes
-    for name, source, target in (("gather", "%far", "%near"), ("scatter", "%near", "%far")):
-        text += f"""
-define internal void @{name}(ptr %outside, i64 %stride, i64 %step, i64 %size, i64 %count,
-                             ptr %dense, i64 %row.size) noinline {{
+    """A function that copies rows of numbers with any strides, as from or to a dense buffer."""
+    scalar, size = vectors.scalar, vectors.precision.bytes
+    return f"""
+define internal void @move(ptr %from, i64 %stride, i64 %step, ptr %to, i64 %row.size, i64 %next,
+                           i64 %size, i64 %count) noinline {{
 entry:
 br label %row
 row:
 %r = phi i64 [0, %entry], [%r.next, %row.done]
 %offset = mul i64 %r, %stride
-%start = getelementptr i8, ptr %outside, i64 %offset
+%start = getelementptr i8, ptr %from, i64 %offset
 %position = mul i64 %r, %row.size
-%place = getelementptr {scalar}, ptr %dense, i64 %position
+%place = getelementptr i8, ptr %to, i64 %position
 br label %number
 number:
 %i = phi i64 [0, %row], [%i.next, %number]
 %along = mul i64 %i, %step
-%far = getelementptr i8, ptr %start, i64 %along
-%near = getelementptr {scalar}, ptr %place, i64 %i
-%x = load {scalar}, ptr {source}, align {size}
-store {scalar} %x, ptr {target}, align {size}
+%source = getelementptr i8, ptr %start, i64 %along
+%across = mul i64 %i, %next
+%target = getelementptr i8, ptr %place, i64 %across
+%x = load {scalar}, ptr %source, align {size}
+store {scalar} %x, ptr %target, align {size}
 %i.next = add i64 %i, 1
 %i.more = icmp slt i64 %i.next, %size
 br i1 %i.more, label %number, label %row.done
@@ -496,4 +526,3 @@ exit:
 ret void
 }}
 """
-    return text
