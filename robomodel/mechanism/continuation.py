@@ -149,17 +149,23 @@ class Continuation:
             u, _, right = np.linalg.svd(k, full_matrices=rows < self.columns)
             basis = np.swapaxes(right, 1, 2)
             return Points(q, np.swapaxes(u[:, :, :r], 1, 2), basis[:, :, :r], basis[:, :, r:])
-        basis, _ = np.linalg.qr(np.swapaxes(_times(c, k), 1, 2), mode="complete")
+        basis, triangle = np.linalg.qr(np.swapaxes(_times(c, k), 1, 2), mode="complete")
         v, n = basis[:, :, :r], basis[:, :, r:]
         if rows > r:  # the rows' combinations turn, too
-            c = np.swapaxes(np.linalg.qr(k @ v)[0], 1, 2)
-        v[:, :, :1] *= np.linalg.slogdet(_times(c, k @ v))[0][:, None, None]  # det C K V > 0
+            turned, triangle = np.linalg.qr(k @ v)
+            c = np.swapaxes(turned, 1, 2)
+        diagonal = np.diagonal(triangle, axis1=1, axis2=2)  # of C K V, or its transpose
+        v[:, :, :1] *= np.prod(np.sign(diagonal), axis=1)[:, None, None]  # det C K V > 0
         return Points(q, c, v, n)
 
     def transported(self, points: Points, before: Array) -> tuple[Points, Array]:
         """Points with the motions that are nearest to those ``before``; their least cosines."""
         if not self.freedoms:
             return points, np.ones(len(points.q))
+        if self.freedoms == 1:
+            cosine = np.sum(points.n * before, axis=(1, 2))
+            forth = np.where(cosine < 0.0, -1.0, 1.0)[:, None, None]
+            return Points(points.q, points.c, points.v, points.n * forth), np.abs(cosine)
         left, cosines, right = np.linalg.svd(np.swapaxes(points.n, 1, 2) @ before)
         turned = points.n @ (left @ right)
         return Points(points.q, points.c, points.v, turned), cosines[:, -1]
@@ -175,13 +181,19 @@ class Continuation:
         for _ in range(10):  # steps of Newton's method: from 0.4 rad 3.5 are taken
             if not len(going):
                 break
-            here = p if len(going) == len(q) else p[going]
-            step = _solved(_times(here.c, k[going] @ here.v), residual[going])
+            whole = len(going) == len(q)
+            here = p if whole else p[going]
+            at, slope, left = (q, k, residual) if whole else (q[going], k[going], residual[going])
+            step = _solved(_times(here.c, slope @ here.v), left)
             back = -(here.v @ step[:, :, None])[:, :, 0]
-            ahead, phi1, k1 = self.mechanism.step(q[going], back)
+            ahead, phi1, k1 = self.mechanism.step(at, back)
             after = _combined(here.c, phi1)
             size = np.max(np.abs(after), axis=1, initial=0.0)
             better = size < GAIN * gap[going]
+            if whole and better.all():
+                q, phi, k, residual, gap = ahead, phi1, k1, after, size
+                going = np.flatnonzero(gap > GAP)
+                continue
             on = going[better]
             q[on], phi[on], k[on] = ahead[better], phi1[better], k1[better]
             residual[on], gap[on] = after[better], size[better]

@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from robomodel.arrays import Array
+from robomodel.arrays import Array, Indices
 from robomodel.mechanism import closure as newton
 from robomodel.mechanism.closure import LinearCoupling
 from robomodel.mechanism.compiled import CompiledGeometry
@@ -102,7 +102,7 @@ class Part:
         if free not in self._strides:
             nothing = np.zeros(0)
             limits = Limits(np.zeros((0, len(free))), np.zeros(0, dtype=np.intp), nothing, nothing)
-            mechanism, rank = PartMechanism(self, list(free)), min(self.rank, len(free))
+            mechanism, rank = PartMechanism(self, np.array(free, dtype=np.intp)), min(self.rank, len(free))
             self._strides[free] = Continuation(
                 mechanism, len(free), rank, limits, self.crossing, slack=CLOSED
             )
@@ -240,21 +240,27 @@ class PartMechanism:
     """Free columns of a part as a mechanism for continuation."""
 
     part: Part
-    free: list[int]
+    free: Indices
+
+    @cached_property
+    def _geometry(self) -> CompiledGeometry:
+        return self.part.geometry.only(self.part.rows)
+
+    @cached_property
+    def _unit(self) -> Array:
+        return self.part.unit[self.free]
 
     def step(self, q: Array, d: Array) -> tuple[Array, Array, Array]:
         """As of :class:`robomodel.mechanism.continuation.Mechanism`."""
-        part, rows = self.part, list(self.part.rows)
-        motion = np.zeros((len(d), len(part.unit)))
-        motion[:, self.free] = d * part.unit[self.free]
-        q, values, jacobian = part.geometry.step(q, motion)
-        k = jacobian[:, rows][:, :, self.free] * part.unit[self.free]
-        return q, values[:, rows], k
+        motion = np.zeros((len(d), len(self.part.unit)))
+        motion[:, self.free] = d * self._unit
+        q, values, jacobian = self._geometry.step(q, motion)
+        return q, values, jacobian[:, :, self.free] * self._unit
 
     def away(self, q0: Array, q1: Array) -> Array:
         """As of :class:`robomodel.mechanism.continuation.Mechanism`."""
         way = self.part.geometry.difference(q0, q1)[..., self.free]
-        return np.asarray(way / self.part.unit[self.free])
+        return np.asarray(way / self._unit)
 
 
 class End(NamedTuple):
