@@ -17,14 +17,11 @@ import numpy as np
 
 from robomodel.arrays import Array, Mask
 from robomodel.errors import ClosureError, UnknownNameError, check_names
-from robomodel.mechanism import closure as newton
-from robomodel.mechanism.closure import Geometry, Held
-from robomodel.mobility import SpanningColumn, column_limits
 from robomodel.model.configurations.following import is_closed, move
 from robomodel.model.configurations.moving import solve
-from robomodel.model.elements import Cluster, columns_of, velocity_units
+from robomodel.model.elements import Cluster
 from robomodel.model.model import Model
-from robomodel.reach.groups import compiled_geometry
+from robomodel.reach.motions import ClusterMotion
 from robomodel.reach.paths import (
     PATH_STEP,
     WEAK,
@@ -34,80 +31,11 @@ from robomodel.reach.paths import (
     walk,
 )
 from robomodel.reach.ranges import whole_part
-from robomodel.tolerances import CLOSED, TINY, WITHIN
+from robomodel.tolerances import TINY, WITHIN
 
 HALF_CURVE = 16.0  # of each half of a curve, which ends after half a turn of the swept joint
 
 Kind = Literal["dead point", "change point"]
-
-
-@dataclass(frozen=True)
-class ClusterMotion:
-    """A cluster, and the columns of its spanning velocities in comparable units."""
-
-    cluster: Cluster
-    geometry: Geometry
-    columns: tuple[SpanningColumn, ...]
-    unit: Array
-    low: Array
-    high: Array
-
-    @staticmethod
-    def of(model: Model, cluster: Cluster) -> ClusterMotion:
-        """The motion of a cluster with loops."""
-        columns, unit = tuple(columns_of(model, cluster)), velocity_units(model, cluster)
-        limits = column_limits(columns)
-        return ClusterMotion(
-            cluster, compiled_geometry(model, cluster.index), columns, unit, *limits
-        )
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """The columns' names."""
-        return tuple(column.label for column in self.columns)
-
-    @property
-    def rank(self) -> int:
-        """The number of its conditions."""
-        return len(self.columns) - self.cluster.nv
-
-    def matrix(self, q: Array) -> Array:
-        """K in comparable units, the rows that are always repeated left out where that is safe."""
-        jacobian: Array = self.geometry.evaluate(q)[1][..., list(self.cluster.closing_rows), :]
-        return jacobian * self.unit
-
-    def null(self, q: Array) -> Array:
-        """Orthonormal motions (..., columns, mobility)."""
-        right = np.linalg.svd(self.matrix(q))[2]
-        return np.swapaxes(right[..., self.rank :, :], -1, -2)
-
-    def positions(self, q: Array) -> Array:
-        """Each column's displacement from the zero position."""
-        return self.geometry.difference(np.broadcast_to(self.geometry.zero(), q.shape), q)
-
-    def rooms(self, q: Array) -> Array:
-        """How far each column is within its limits; below zero beyond."""
-        at = self.positions(q)
-        return np.minimum(at - self.low, self.high - at)
-
-    def within(self, q: Array) -> Mask:
-        """True if all joints are within their limits."""
-        inside: Mask = np.min(self.rooms(q), axis=-1) >= -WITHIN
-        return inside
-
-    def close(self, q: Array, held: Sequence[int] = ()) -> tuple[Array, Mask]:
-        """Closed configurations near these, and which of them are."""
-        closed, gap = newton.close(
-            self.geometry, q, Held(held), rows=self.cluster.closing_rows, iterations=40
-        )
-        return closed, (gap <= CLOSED) & ~self.geometry.flipped(closed)
-
-    def wrapped(self, displacement: Array) -> Array:
-        """A displacement in comparable units, without full turns."""
-        length = np.array([column.length for column in self.columns])
-        turns = np.where(length, 0.0, np.round(displacement / (2 * math.pi)))
-        result: Array = (displacement - turns * 2 * math.pi) / self.unit
-        return result
 
 
 def full_rank_rows(matrix: Array, rank: int) -> list[int]:

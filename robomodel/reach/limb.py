@@ -30,7 +30,7 @@ from robomodel.model.elements import Cluster
 from robomodel.model.model import Model
 from robomodel.model.parameters import inertial_parameters, pseudo_inertia
 from robomodel.model.spins import find_spins, locked
-from robomodel.reach.curves import ClusterMotion
+from robomodel.reach.motions import ClusterMotion
 from robomodel.scalars import stack, unstack, value_of
 from robomodel.tolerances import CLOSED, MOVES, NOTHING, SINGULAR, TINY, WITHIN
 
@@ -168,8 +168,7 @@ class Choice:
         """
         model, cluster = self.model, self.cluster
         if cluster.kind != "loops" and not self.wanted:
-            g = model.constraint_jacobian(model.neutral())
-            yield tuple(sorted(select_in(model, cluster, g[cluster.spanning_v, cluster.v])))
+            yield tuple(sorted(select_in(model, cluster, self.motion.rates(self.start))))
             return
         freedoms, missing, pool = self.freedoms, self.missing, self.pool
         if missing < 0:
@@ -252,18 +251,16 @@ class Choice:
             fine = [each for each in regular if each[1] > 0.0]
         if not fine:
             raise self.refusal()
-        ranked = []
+        ranked, carrying = [], []
+        at, still = (poses(self.cluster, x) for x in
+                     (positions, displacements.locked(positions, ())))  # fmt: skip
+        least = CARRIES * displacements.of_heavy(at, still)
         for _, _, size, bodies in fine:
-            moved = displacements.of_heavy(positions, displacements.locked(positions, bodies))
+            there = poses(self.cluster, displacements.locked(positions, bodies))
             follows = sum(not self.model.joints[body].independent for body in bodies)
+            moved = displacements.of_heavy(at, there)
             ranked.append((moved, (-round(size, 2), follows, bodies)))
-        still = displacements.locked(positions, ())
-        least = CARRIES * displacements.of_heavy(positions, still)
-        carrying = [
-            each
-            for each in ranked
-            if displacements.of_heavy(still, displacements.locked(positions, each[1][-1])) > least
-        ]
+            carrying += ranked[-1:] if displacements.of_heavy(still, there) > least else []
         ranked = carrying or ranked
         least = min(moved for moved, _ in ranked)
         series = self.series(displacements.inertias[:, 3, 3])
@@ -346,10 +343,7 @@ class Choice:
 
     def rates(self, positions: Array) -> Array:
         """G (n, spanning velocities, nv), rows in comparable units."""
-        n = len(positions)
-        rows = self.cluster.constraint.jacobian(unstack(positions))
-        flat = stack([x for row in rows for x in row], (n,))
-        return flat.reshape(n, -1, self.cluster.nv) / self.motion.unit[:, None]
+        return np.asarray(self.motion.rates(positions) / self.motion.unit[:, None])
 
     def columns(self, body: int) -> list[int]:
         """A body's spanning velocities, within the cluster's."""
@@ -548,37 +542,43 @@ class Displacements:
                 result[:, link.positions] = positions[:, link.positions]
         return result
 
-    def _squares(self, positions: Array, moved: Array) -> Array:
-        """Σ m d² of each body (bodies, n)."""
-        error = poses(self.cluster, moved) - poses(self.cluster, positions)
+    def _squares(self, at: Array, there: Array) -> Array:
+        """Σ m d² of each body (bodies, n) between poses."""
+        error = there - at
         return np.asarray(np.einsum("bnij,bjk,bnik->bn", error, self.inertias, error))
 
     def size(self, positions: Array, moved: Array) -> float:
         """The root mean square by mass [m]; 0 without mass."""
+        return self._size(self._squares(poses(self.cluster, positions), poses(self.cluster, moved)))
+
+    def _size(self, squares: Array) -> float:
         mass = float(np.sum(self.inertias[:, 3, 3]))
-        squares = self._squares(positions, moved)
         return math.sqrt(max(float(np.sum(np.mean(squares, axis=1))), 0.0) / mass) if mass else 0.0
 
-    def of_heavy(self, positions: Array, moved: Array) -> float:
-        """The same by squares of masses [m]: where rods are locked to is for the file to say."""
+    def of_heavy(self, at: Array, there: Array) -> float:
+        """The same by squares of masses [m]: where rods are locked to is for the file to say.
+
+        Between poses, as of :func:`poses`.
+        """
         mass = self.inertias[:, 3, 3]
-        squares = np.mean(self._squares(positions, moved), axis=1)
+        squares = np.mean(self._squares(at, there), axis=1)
         total = float(mass @ mass)
         return math.sqrt(max(float(mass @ squares), 0.0) / total) if total else 0.0
 
     def of_links(self, positions: Array, moved: Array) -> tuple[float, tuple[str, float, float]]:
         """The root mean square; the body with the largest error, that, and its largest turn."""
-        mass = self.inertias[:, 3, 3]
+        mass, (here, gone) = self.inertias[:, 3, 3], (poses(self.cluster, x) for x in
+                                                      (positions, moved))  # fmt: skip
+        squares = self._squares(here, gone)
         worst = np.sqrt(
-            np.maximum(np.max(self._squares(positions, moved), axis=1), 0.0)
-            / np.where(mass > 0.0, mass, np.inf)
+            np.maximum(np.max(squares, axis=1), 0.0) / np.where(mass > 0.0, mass, np.inf)
         )
         body = int(np.argmax(worst))
         name = self.model.nodes[self.cluster.bodies[body]].name
-        at, there = (poses(self.cluster, x)[body, :, :, :3] for x in (positions, moved))
+        at, there = (x[body, :, :, :3] for x in (here, gone))
         cosine = (np.einsum("nij,nij->n", at, there) - 1.0) / 2.0
         turn = float(np.max(np.arccos(np.clip(cosine, -1.0, 1.0))))
-        return self.size(positions, moved), (name, float(worst[body]), turn)
+        return self._size(squares), (name, float(worst[body]), turn)
 
 
 def rotors(model: Model, cluster: Cluster) -> dict[int, float]:

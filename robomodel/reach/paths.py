@@ -102,7 +102,8 @@ class Part:
         if free not in self._strides:
             nothing = np.zeros(0)
             limits = Limits(np.zeros((0, len(free))), np.zeros(0, dtype=np.intp), nothing, nothing)
-            mechanism, rank = PartMechanism(self, np.array(free, dtype=np.intp)), min(self.rank, len(free))
+            mechanism = PartMechanism(self, np.array(free, dtype=np.intp))
+            rank = min(self.rank, len(free))
             self._strides[free] = Continuation(
                 mechanism, len(free), rank, limits, self.crossing, slack=CLOSED
             )

@@ -35,6 +35,7 @@ from robomodel.model.elements import (
 from robomodel.model.model import Model
 from robomodel.model.spins import find_spins
 from robomodel.reach.groups import compiled_geometry, crossing, split, units
+from robomodel.reach.motions import ClusterMotion
 from robomodel.reach.paths import (
     Part,
     Path,
@@ -252,7 +253,7 @@ def held_columns(
     column = column_of(cluster, joint)
     if column in cluster.columns:
         return column, tuple(c for c in cluster.columns if c != column)
-    g = model.constraint_jacobian(q)[cluster.spanning_v, cluster.v][column]
+    g = ClusterMotion.of(model, cluster).rates(spanning_start(cluster, q[cluster.q]))[column]
     units = velocity_units(model, cluster)[list(cluster.columns)]
     instead = cluster.columns[int(np.argmax(np.abs(np.nan_to_num(g, posinf=HUGE) * units)))]
     return column, tuple(c for c in cluster.columns if c != instead)
@@ -449,7 +450,7 @@ def _gearing(model: Model, cluster: Cluster) -> Array:
     factors = np.ones(geometry.nv)
     others = [c for c in range(geometry.nv) if c not in looped]
     if looped and others:
-        g = model.constraint_jacobian(model.neutral())[cluster.spanning_v, cluster.v]
+        g = ClusterMotion.of(model, cluster).rates(spanning_start(cluster, np.array(cluster.start)))
         shares = g[others] @ np.linalg.pinv(np.nan_to_num(g[looped]), rcond=SINGULAR)
         factors[others] = np.maximum(1.0, np.linalg.norm(np.nan_to_num(shares), axis=1))
     return factors

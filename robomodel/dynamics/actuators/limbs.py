@@ -19,8 +19,8 @@ from robomodel.arrays import Array
 from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import Cluster, spanning_start
 from robomodel.model.model import Model
-from robomodel.reach.curves import ClusterMotion
 from robomodel.reach.limb import limb_bodies
+from robomodel.reach.motions import ClusterMotion
 from robomodel.scalars import stack, unstack
 from robomodel.tolerances import MOVES, SINGULAR, TINY
 

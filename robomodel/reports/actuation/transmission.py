@@ -34,8 +34,8 @@ from robomodel.mechanism.constraints import (
 from robomodel.mechanism.joints import Revolute, Spherical
 from robomodel.model import Model
 from robomodel.model.elements import Cluster, spanning_start
-from robomodel.reach.curves import ClusterMotion
 from robomodel.reach.limb import limb_bodies
+from robomodel.reach.motions import ClusterMotion
 from robomodel.reach.paths import Path
 from robomodel.reach.ranges import column_of, path_along
 from robomodel.scalars import stack, unstack

@@ -16,8 +16,9 @@ from robomodel.mobility.exploration import conditioning
 from robomodel.model.elements import Cluster, units_of
 from robomodel.model.model import Model
 from robomodel.model.spins import find_spins
-from robomodel.reach.curves import ClusterMotion, Curve, Singularity, curves, full_rank_rows
+from robomodel.reach.curves import Curve, Singularity, curves, full_rank_rows
 from robomodel.reach.limb import limb_bodies
+from robomodel.reach.motions import ClusterMotion
 from robomodel.reach.ranges import joint_range, ranges_from
 from robomodel.reach.reachable import reachable
 from robomodel.reports.document import picked, plain

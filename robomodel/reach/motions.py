@@ -1,0 +1,96 @@
+"""A cluster's motions at closed configurations, in comparable units."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from robomodel.arrays import Array, Mask
+from robomodel.mechanism import closure as newton
+from robomodel.mechanism.closure import Geometry, Held
+from robomodel.mobility import SpanningColumn, column_limits
+from robomodel.model.elements import Cluster, columns_of, velocity_units
+from robomodel.model.model import Model
+from robomodel.reach.groups import compiled_geometry
+from robomodel.tolerances import CLOSED, WITHIN
+
+
+@dataclass(frozen=True)
+class ClusterMotion:
+    """A cluster, and the columns of its spanning velocities in comparable units."""
+
+    cluster: Cluster
+    geometry: Geometry
+    columns: tuple[SpanningColumn, ...]
+    unit: Array
+    low: Array
+    high: Array
+
+    @staticmethod
+    def of(model: Model, cluster: Cluster) -> ClusterMotion:
+        """The motion of a cluster with loops."""
+        columns, unit = tuple(columns_of(model, cluster)), velocity_units(model, cluster)
+        limits = column_limits(columns)
+        return ClusterMotion(
+            cluster, compiled_geometry(model, cluster.index), columns, unit, *limits
+        )
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The columns' names."""
+        return tuple(column.label for column in self.columns)
+
+    @property
+    def rank(self) -> int:
+        """The number of its conditions."""
+        return len(self.columns) - self.cluster.nv
+
+    def matrix(self, q: Array) -> Array:
+        """K in comparable units, the rows that are always repeated left out where that is safe."""
+        rows = self.cluster.closing_rows if self.cluster.implicit else range(self.geometry.rows)
+        jacobian: Array = self.geometry.evaluate(q)[1][..., list(rows), :]
+        return jacobian * self.unit
+
+    def null(self, q: Array) -> Array:
+        """Orthonormal motions (..., columns, mobility)."""
+        right = np.linalg.svd(self.matrix(q))[2]
+        return np.swapaxes(right[..., self.rank :, :], -1, -2)
+
+    def rates(self, q: Array) -> Array:
+        """G (..., columns, nv) at closed positions; infinite or nan at dead points."""
+        null, independent = self.null(q), list(self.cluster.columns)
+        left, sizes, right = np.linalg.svd(null[..., independent, :])
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            inverse = np.swapaxes(right, -1, -2) @ (np.swapaxes(left, -1, -2) / sizes[..., None])
+            return np.asarray(self.unit[:, None] * (null @ inverse) / self.unit[independent])
+
+    def positions(self, q: Array) -> Array:
+        """Each column's displacement from the zero position."""
+        return self.geometry.difference(np.broadcast_to(self.geometry.zero(), q.shape), q)
+
+    def rooms(self, q: Array) -> Array:
+        """How far each column is within its limits; below zero beyond."""
+        at = self.positions(q)
+        return np.minimum(at - self.low, self.high - at)
+
+    def within(self, q: Array) -> Mask:
+        """True if all joints are within their limits."""
+        inside: Mask = np.min(self.rooms(q), axis=-1) >= -WITHIN
+        return inside
+
+    def close(self, q: Array, held: Sequence[int] = ()) -> tuple[Array, Mask]:
+        """Closed configurations near these, and which of them are."""
+        closed, gap = newton.close(
+            self.geometry, q, Held(held), rows=self.cluster.closing_rows, iterations=40
+        )
+        return closed, (gap <= CLOSED) & ~self.geometry.flipped(closed)
+
+    def wrapped(self, displacement: Array) -> Array:
+        """A displacement in comparable units, without full turns."""
+        length = np.array([column.length for column in self.columns])
+        turns = np.where(length, 0.0, np.round(displacement / (2 * math.pi)))
+        result: Array = (displacement - turns * 2 * math.pi) / self.unit
+        return result
