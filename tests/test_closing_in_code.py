@@ -12,12 +12,13 @@ from compiled_targets import COMPILERS, called, library, pointers
 from mechanisms import random_mechanism
 from node import Job, node, run
 from shipped_robots import motored
-from texts import four_bar
+from texts import four_bar, joint, link, loop, robot
 
 import robomodel as rm
 from robomodel.interop.programs import iterated, routine
 from robomodel.kernels.iterated import divided
 from robomodel.kernels.trace import Trace
+from robomodel.mechanism import closure
 from robomodel.model.elements import joint_slices
 
 needs_compiler = pytest.mark.skipif(not COMPILERS, reason="no C compiler here")
@@ -49,6 +50,27 @@ def in_javascript(
     return dict(zip(function.results, parts, strict=True)) | {"status": status[:, 0]}
 
 
+def platform_on_rods() -> rm.Model:
+    """A head on six cranks with rods, as robots' heads are: rods have a ball at both ends."""
+    parts, closings = [], []
+    way = np.radians([[-20, 20, 100, 140, 220, 260], [-50, 50, 70, 170, 190, 290]])
+    above = [np.array([0.06 * math.cos(b), 0.06 * math.sin(b), 0.12]) for b in way[1]]
+    for n, (a, end) in enumerate(zip(way[0], above, strict=True)):
+        out = np.array([math.cos(a), math.sin(a), 0.0])
+        rod, tip, at, axis, to = (
+            " ".join(map(repr, np.asarray(x, dtype=float).tolist()))
+            for x in (end - 0.14 * out, 0.04 * out, 0.1 * out, (-out[1], out[0], 0.0),
+                      end - above[0])
+        )  # fmt: skip
+        parts += [link(f"crank{n}"), joint(f"motor{n}", "base", f"crank{n}", at, axis=axis)]
+        parts += [link(f"rod{n}"), joint(f"ball{n}", f"crank{n}", f"rod{n}", tip, kind="spherical")]
+        if n:
+            closings.append(loop(f"loop{n}", "spherical", f"rod{n}", "head", rod, to, ""))
+        else:
+            parts += [link("head"), joint("neck", "rod0", "head", rod, kind="spherical")]
+    return rm.load(robot(*parts, *closings))
+
+
 def near(model: rm.Model, count: int = 6) -> tuple[np.ndarray, np.ndarray]:
     """Closed configurations, and the same with dependent joints as they were 0.05 rad before."""
     rng, closed, opened = np.random.default_rng(4), [], []
@@ -77,6 +99,14 @@ def test_loops_close_as_in_python(name: str, tmp_path: Path) -> None:
         assert not found["status"].any()
         assert found["residual"].max() < 1e-12
         np.testing.assert_allclose(found["closed"], closed, rtol=0, atol=1e-9)
+
+
+@pytest.mark.slow
+@needs_compiler
+@pytest.mark.parametrize("name", ["crank_rocker", "parallel_ankle", "tello"])
+def test_single_precision_and_few_steps(name: str, tmp_path: Path) -> None:
+    model = rm.robots.load(name)
+    closed, opened = near(model)
     once = in_c(model, "close", [opened], tmp_path, steps=1)  # one step is not enough
     assert once["status"].all()
     single = in_c(model, "close", [opened], tmp_path, dtype="float32")
@@ -190,6 +220,39 @@ def test_joints_with_encoders_that_are_not_independent(tmp_path: Path) -> None:
         right = np.stack([exact[each][name] for name in names], axis=-1)
         np.testing.assert_allclose(found[f"joint_{each}"], right, atol=1e-9)
     np.testing.assert_allclose(found["tau"][:, 0], exact["efforts"]["j_crank"], atol=1e-9)
+
+
+@pytest.mark.slow
+@needs_compiler
+def test_a_platform_follows_from_its_motors(tmp_path: Path) -> None:
+    """Spins of rods stay; a pose that six rods do not reach is met best."""
+    model = platform_on_rods()
+    motors, cluster = tuple(f"motor{n}" for n in range(6)), model.clusters[0]
+    at = np.array([model.nodes[model.joint_names.index(name)].q for name in motors])
+    rng = np.random.default_rng(0)
+    opened = np.tile(model.neutral(), (6, 1))
+    opened[:, at] += rng.uniform(-0.2, 0.2, (6, 6))
+    exact, gap = closure.close(cluster.geometry, opened, closure.Held(cluster.columns))
+    assert gap.max() < 1e-12
+    found = in_c(model, "close", [opened], tmp_path)
+    assert not found["status"].any()
+    assert found["residual"].max() < 1e-12
+    poses = [rm.frame_pose(model, x, "head", backend="numpy") for x in (found["closed"], exact)]
+    np.testing.assert_allclose(*poses, rtol=0, atol=1e-9)
+    zero = np.zeros((6, 6))
+    read = [opened[:, at], zero, zero, np.tile(model.neutral(), (6, 1))]
+    state = in_c(model, "joint_states", read, tmp_path, joints=motors)
+    assert not state["status"].any()
+    np.testing.assert_allclose(state["q"], found["closed"], rtol=0, atol=1e-9)
+    opened[:, at] += rng.uniform(-2.0, 2.0, (6, 6))
+    far = in_c(model, "close", [opened], tmp_path, steps=1000)
+    assert far["status"].any()
+    free = [c for c in range(cluster.geometry.nv) if c not in cluster.columns]
+    for closed, residual, status in zip(*far.values(), strict=True):
+        values, jacobian, _ = cluster.geometry.evaluate(closed)
+        downhill = np.linalg.norm(jacobian[:, free].T @ values)
+        assert downhill < 1e-3 * np.linalg.norm(jacobian[:, free]) * max(residual[0], 1e-9)
+        assert (residual[0] > 1e-3) == status
 
 
 TWO_ENCODERS = four_bar(marks=(True, False, False)).replace("</robot>", "".join(

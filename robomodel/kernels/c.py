@@ -122,7 +122,7 @@ static void NAME(void (*step)(const TYPE *, const TYPE *, TYPE *, TYPE *), int c
             before = least;
             if (!again) {
                 least = squares;
-                damping /= 8;
+                damping /= 2;
                 for (i = 0; i < count; ++i) best[i] = y[i];
                 if (least <= GOAL) return;
             }
@@ -135,7 +135,7 @@ static void NAME(void (*step)(const TYPE *, const TYPE *, TYPE *, TYPE *), int c
         } else {
             for (i = 0; i < count; ++i) y[i] = best[i];
             if (!(least < (TYPE)INFINITY) || least <= ENOUGH || damping > MUCH) return;
-            damping = damping > 0 ? 16 * damping : 1;
+            damping = damping > 0 ? 4 * damping : 1;
             again = 1;
         }
     }

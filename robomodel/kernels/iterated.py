@@ -124,7 +124,7 @@ class IteratedFunction:
         stages: The stages, one after the other.
         finish: From "x" and some of the arguments to the results, and "fault": how far they are
             from what was asked for.
-        steps: Evaluations of a stage's step at most: Newton's method takes 4 or 5, and 20 to 50
+        steps: Evaluations of a stage's step at most: Newton's method takes 4 or 5, and 20 to 200
             where a sum of squares has no zero.
     """
 
@@ -134,7 +134,7 @@ class IteratedFunction:
     start: TracedFunction
     stages: tuple[Stage, ...]
     finish: TracedFunction
-    steps: int = 60
+    steps: int = 200
     origin: None = None
 
     @property

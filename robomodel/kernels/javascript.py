@@ -42,7 +42,7 @@ function least(step, most, y, given, out, best) {
       before = least;
       if (!again) {
         least = squares[0];
-        damping /= 8;
+        damping /= 2;
         for (let i = 0; i < count; ++i) best[i] = y[i];
         if (least <= GOAL) return;
       }
@@ -56,7 +56,7 @@ function least(step, most, y, given, out, best) {
     } else {
       y.set(best);
       if (!(least < Infinity) || least <= ENOUGH || damping > MUCH) return;
-      damping = damping > 0 ? 16 * damping : 1;
+      damping = damping > 0 ? 4 * damping : 1;
       again = true;
     }
   }
