@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +12,19 @@ from numpy.typing import NDArray
 from texts import joint, link, robot
 
 import robomodel as rm
-from robomodel.identification import Identified
+from robomodel.description import LinkCoupling
+from robomodel.identification import Identified, Log
 from robomodel.identification.gears import Gears
+from robomodel.identification.sensors import sensors
 from robomodel.model.build import build
 from robomodel.model.efficiencies import with_efficiencies
 from robomodel.model.model import Model
+from robomodel.reports.identification import page
 
 Array = NDArray[Any]
 LEG = rm.robots.load("belt_leg")
-TRUTH = {"hip_ry_link_joint": (0.8, 0.65), "knee_link_joint": (0.7, 0.5),
+Truth = dict[str, tuple[float, float]]
+TRUTH: Truth = {"hip_ry_link_joint": (0.8, 0.65), "knee_link_joint": (0.7, 0.5),
          "ankle_link_joint": (0.75, 0.6)}  # fmt: skip
 STEP = 0.01
 
@@ -47,7 +51,9 @@ class Recorded:
     tau: Array
 
 
-def recorded(model: Model, seconds: float, noise: float, seed: int) -> Recorded:
+def recorded(
+    model: Model, seconds: float, noise: float, seed: int, truth: Truth = TRUTH
+) -> Recorded:
     """A log of the belt leg: motors' forces by both efficiencies, of what the joints need."""
     rng, time = np.random.default_rng(seed), STEP * np.arange(int(seconds / STEP))
     rates = 2.0 * np.pi * np.array([[0.31, 0.73, 1.3], [0.43, 0.91, 1.5], [0.57, 1.13, 1.7]])
@@ -59,7 +65,7 @@ def recorded(model: Model, seconds: float, noise: float, seed: int) -> Recorded:
     gears = Gears.of(model, range(3), q, v, a)
     needed = rm.regressor(model, q, v, a) @ rm.parameters(model).values
     reaching = gears.through(needed) - gears.resisting
-    forward, back = np.array(list(TRUTH.values())).T
+    forward, back = np.array(list(truth.values())).T
     force = np.where(reaching * gears.rates > 0.0, reaching / forward, reaching * back)
     tau = np.einsum("tij,tj->ti", gears.matrix, force + gears.own + gears.resisting)
     tau += noise * np.sqrt(np.mean(tau**2, axis=0)) * rng.normal(size=tau.shape)
@@ -124,6 +130,34 @@ def swing(noise: float, seed: int) -> tuple[Model, Recorded]:
     tau = np.where(needed * v > 0.0, needed / 0.8, needed * 0.6)
     tau += noise * np.std(tau) * rng.normal(size=tau.shape)
     return model, Recorded(q, v, a, tau)
+
+
+@pytest.mark.slow
+def test_friction_that_grows_with_the_load_is_chosen(tmp_path: Path) -> None:
+    """Of motors with losses, and none where there are none; it is said, and stays in the file."""
+    log = recorded(losing(LEG, TRUTH, 0.5), 5.0, 0.01, 0)
+    fit = rm.identify(LEG, log.q, log.v, log.a, log.tau, friction="auto")
+    (chosen,) = (x for x in fit.forms if x.chosen)
+    assert (chosen.form, chosen.gears) == ("growing with the load", tuple(TRUTH))
+    assert chosen.share < 0.4 * fit.forms[0].share
+    _, sure = misses(fit, TRUTH)
+    assert np.abs(sure).max() < 3.0
+    (note,) = [x for x in fit.notes if "form was chosen" in x]
+    assert "growing with the load; efficiencies 'hip_ry_link_joint (0." in note
+    assert note.count("while it drives, 0.") == 3
+    assert "losses of" in page(fit, LEG, "log.csv")
+    rm.write_urdf(fit.model, tmp_path / "fit.urdf")
+    again = rm.load(tmp_path / "fit.urdf")
+    found = {(x.name, x.kind): x.value for x in fit.sensors}
+    for each in again.actuators:
+        assert each.efficiency == pytest.approx(found[each.name, "efficiency"])
+        assert each.backdrive == pytest.approx(found[each.name, "backdrive"])
+    none = dict.fromkeys(TRUTH, (1.0, 1.0))
+    log = recorded(losing(LEG, none, 0.5), 5.0, 0.01, 0, none)
+    fit = rm.identify(LEG, log.q, log.v, log.a, log.tau, friction="auto")
+    assert len(fit.forms) == 6
+    assert not any(x.gears for x in fit.forms)
+    assert not any(x.kind == "efficiency" for x in fit.sensors)
 
 
 @pytest.mark.slow
@@ -194,6 +228,30 @@ def test_efficiencies_of_a_simulated_two_rod_ankle() -> None:
     assert np.abs(share).max() < 0.03
 
 
+def test_loads_are_without_friction_and_encoders_may_be_at_rotors() -> None:
+    """A bias of friction counts once; accelerations are those of the joints; the same twice."""
+    model, log = swing(0.0, 0)
+    text = model.description
+    joints = tuple(replace(each, bias=1.5) for each in text.joints)
+    biased = build(replace(text, joints=joints))
+    at = log.q[:50], log.v[:50], log.a[:50]
+    gears = Gears.of(biased, [0], *at, predicted=True)
+    assert gears.needed == pytest.approx(rm.rnea(model, *at) + 1.5)
+    lossy = with_efficiencies(model, {"m": (0.8, 0.7)})
+    assert with_efficiencies(lossy, {"m": (0.8, 0.7)}).actuators == lossy.actuators
+    rotors = tuple(each.joint for each in LEG.actuators)
+    leg = recorded(LEG, 1.0, 0.0, 0)
+    rows = [LEG.nodes[LEG.joint_names.index(name)].freedoms[0] for name in rotors]
+    g = LEG.constraint_jacobian(leg.q)[:, rows]
+    v, a = (np.einsum("tij,tj->ti", g, x) for x in (leg.v, leg.a))
+    a = a + LEG.constraint_bias(leg.q, leg.v)[:, rows]
+    place = LEG.joint_positions(leg.q)
+    turned = np.stack([place[name] for name in rotors], axis=-1)
+    logs = Log(leg.q, leg.v, leg.a, leg.tau), Log(turned, v, a, leg.tau, encoders=rotors)
+    direct, behind = (sensors(LEG, each, losses=True).phases() for each in logs)
+    assert behind == {name: pytest.approx(shares) for name, shares in direct.items()}
+
+
 def test_a_rotor_may_be_the_first_joint_of_the_file() -> None:
     """Efficiencies stand at its coupling wherever the file has it."""
     text = robot(
@@ -206,5 +264,7 @@ def test_a_rotor_may_be_the_first_joint_of_the_file() -> None:
     model = rm.load(text)
     assert model.joint_names[0] == model.actuators[0].joint == "motor"
     again = with_efficiencies(model, {"motor": (0.8, 0.7)})
-    assert again.description.couplings[0].efficiency == 0.8
+    (gear,) = again.description.couplings
+    assert isinstance(gear, LinkCoupling)
+    assert gear.efficiency == 0.8
     assert again.actuators[0].turns_rotor

@@ -150,6 +150,23 @@ def test_frictions_form_is_said_and_chosen() -> None:
         rm.identify(model, columns, asymmetric="hop")
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("share", [0.0, 0.05])
+def test_friction_that_grows_with_the_load_without_a_gear_is_said(share: float) -> None:
+    model, columns, _ = table(0, 0.0)
+    q, v = (np.stack([columns[f"{k}.{n}"] for n in ("hip", "knee")], axis=-1) for k in "qv")
+    a = np.gradient(v, 0.01, axis=0)
+    load = rm.rnea(model, q, v, a)
+    tau = load + 0.8 * v + 2.0 * np.sign(v) + share * np.abs(load) * np.sign(v) * [1.0, 0.0]
+    tau += 0.05 * np.random.default_rng(0).normal(size=tau.shape)
+    fit = rm.identify(model, q, v, a, tau, friction="auto")
+    notes = [x for x in fit.notes if "grows with the load" in x]
+    assert len(notes) == (share > 0.0)
+    for note in notes:
+        assert note.endswith(": 'hip (5 % of it)'")
+    assert not any(x.gears for x in fit.forms)
+
+
 def test_friction_that_is_stronger_upwards_is_called_so() -> None:
     """Where a joint's positive velocities lift its load in all of the log, or lower it."""
     model, columns, _ = table(0, 0.0)

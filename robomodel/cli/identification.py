@@ -80,9 +80,9 @@ def identify(
     each name, before, value, deviation and information_gain), changes (combinations by the forces
     that their change makes: of each group, before, coordinate, force and share), sensors (of each
     kind, name, value and deviation), forms (of friction, with --friction auto: of each form, share,
-    joints, offset, one_way and chosen), unknown (names of those of which the log told less than a
-    tenth), unused (columns), notes, suspicions (units, signs, limits and delays that cannot be:
-    the exit status is then 1).
+    joints, offset, one_way, gears and chosen), unknown (names of those of which the log told less
+    than a tenth), unused (columns), notes, suspicions (units, signs, limits and delays that cannot
+    be: the exit status is then 1).
 
     With --what, of motions with closed loops, near the neutral configuration's branch: robot, file,
     rank, parameters (their names), base (of each base parameter name and coefficients by

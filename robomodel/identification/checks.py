@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING
@@ -315,7 +315,7 @@ def friction_forms(
     if not names:
         return []
     best = widths_of_peaks(len(names), trials)
-    trial = trials([SHAPES * i + n for i, width in enumerate(best) for n in (0, 1, 2 + width)])
+    trial = trials(_columns(best))
     certain = np.abs(trial.found) > CHANCE * trial.deviations
     found = np.where(certain, trial.found, np.nan).reshape(-1, 3).tolist()
     result = []
@@ -329,13 +329,39 @@ def friction_forms(
     return result
 
 
+def loads_certain(
+    names: Sequence[str], trials: Trials, loads: Mapping[str, Sequence[int]]
+) -> dict[str, float]:
+    """Shares of loads by which friction certainly grows, beside all other forms of friction.
+
+    Args:
+        names: The joints, all of which move.
+        trials: Trials with the columns of :func:`friction_shapes` of each joint, and of loads.
+        loads: Places of the columns of friction in units of loads, by name; the first of each is
+            the one that is the same both ways.
+    """
+    if not loads:
+        return {}
+    friction = _columns(widths_of_peaks(len(names), trials))
+    trial = trials([*friction, *(place for places in loads.values() for place in places)])
+    result, at = dict[str, float](), len(friction)
+    for name, places in loads.items():
+        if trial.found[at] > CHANCE * trial.deviations[at]:
+            result[name] = float(trial.found[at])
+        at += len(places)
+    return result
+
+
+def _columns(widths: Sequence[int]) -> list[int]:
+    """Places of the columns of a bias, damping's difference and a peak of this width, by joint."""
+    return [SHAPES * i + n for i, width in enumerate(widths) for n in (0, 1, 2 + width)]
+
+
 def widths_of_peaks(count: int, trials: Trials) -> list[int]:
     """The best of :data:`SLOW` for the peak of each joint, whose shapes the trials have."""
 
     def gain(widths: Sequence[int]) -> float:
-        return trials.gain(
-            [SHAPES * i + n for i, width in enumerate(widths) for n in (0, 1, 2 + width)]
-        )
+        return trials.gain(_columns(widths))
 
     best = max(([width] * count for width in range(len(SLOW))), key=gain)
     for i in range(count):
@@ -351,6 +377,7 @@ class TriedForm:
         form: In words.
         share: The share of the forces that it leaves in blocks that the others predict.
         joints: The joints that have static friction by it.
+        gears: The actuators in whose gears friction grows with the load by it.
         offset: True if friction has a bias.
         one_way: True if damping differs by direction, too.
         chosen: True for the one that was chosen, see :func:`tried_forms`.
@@ -361,26 +388,33 @@ class TriedForm:
     joints: tuple[str, ...]
     offset: bool
     one_way: bool
+    gears: tuple[str, ...] = ()
     chosen: bool = False
+
+    @property
+    def count(self) -> int:
+        """Number of unknowns of each joint."""
+        return self.offset + self.one_way + 2 * bool(self.joints) + 2 * bool(self.gears)
 
 
 def tried_forms(
     names: Sequence[str], trials: Trials, blocks: Sequence[Indices], forces: Array,
-    certain: Sequence[FrictionForm],
+    certain: Sequence[FrictionForm], loads: Mapping[str, Sequence[int]],
 ) -> list[TriedForm]:  # fmt: skip
     """Forms of friction from the simplest one on, one of which is chosen.
 
     Those may be chosen whose parts are certain of some joint. One is as good as the best of them if
     it leaves no more, by a standard error of the difference between blocks (L. Breiman and others,
     *Classification and regression trees*, 1984). Joints without which static friction is as good
-    have none.
+    have none, and neither have gears without which losses are.
 
     Args:
         names: The joints, all of which move.
-        trials: Trials with the columns of :func:`friction_shapes` of each joint.
+        trials: Trials with the columns of :func:`friction_shapes` of each joint, and of loads.
         blocks: Indices of the samples in each.
         forces: Measured forces (n, nv); zero if not measured.
         certain: What is certain of some joints, by :func:`friction_forms`.
+        loads: Places of the columns of gears whose friction certainly grows with the load.
     """
     widths, weight = widths_of_peaks(len(names), trials), trials.weight
     size = float(np.sum(weight * np.sum(forces**2, axis=0)))
@@ -391,6 +425,7 @@ def tried_forms(
         columns += [
             SHAPES * i + 2 + widths[i] for i, name in enumerate(names) if name in tried.joints
         ]
+        columns += [place for gear in tried.gears for place in loads[gear]]
         return np.asarray(trials.held_out(columns, blocks) @ weight)
 
     def as_good(error: Array, as_: Array) -> bool:
@@ -398,7 +433,7 @@ def tried_forms(
         spread = float(np.std(worse, ddof=1)) / math.sqrt(len(worse))
         return float(np.mean(worse)) <= BLOCKS_SURE * spread
 
-    every = tuple(names)
+    every, gears = tuple(names), tuple(loads)
     forms = [
         TriedForm("the same both ways", 0.0, (), False, False),
         TriedForm("with an offset", 0.0, (), True, False),
@@ -407,25 +442,45 @@ def tried_forms(
         TriedForm("static (Stribeck), with an offset", 0.0, every, True, False),
         TriedForm("static (Stribeck), another one each way", 0.0, every, True, True),
     ]
-    errors = [left(form) for form in forms]
     peaks = any(not math.isnan(each.peak) for each in certain)
     viscous = any(not math.isnan(each.viscous) for each in certain)
     offset = any(each.one_way for each in certain)
-    open_to = [
-        n for n, form in enumerate(forms)
+    possible = [
+        form for form in forms
         if form.joints <= every * peaks and form.offset <= offset and form.one_way <= viscous
     ]  # fmt: skip
+    if gears:
+        grown = [replace(form, form=_grown(form), gears=gears) for form in possible]
+        forms = sorted([*forms, *grown], key=lambda form: form.count)
+        possible += grown
+    errors = [left(form) for form in forms]
+    open_to = [n for n, form in enumerate(forms) if form in possible]
     best = min(open_to, key=lambda n: float(np.sum(errors[n])))
     n = next(n for n in open_to if as_good(errors[n], errors[best]))
-    for name in forms[n].joints:
-        others = tuple(each for each in forms[n].joints if each != name)
-        simpler = replace(forms[n], joints=others)
-        if others and as_good(error := left(simpler), errors[n]):
+
+    def simplify(simpler: TriedForm) -> None:
+        if simpler != forms[n] and as_good(error := left(simpler), errors[n]):
             forms[n], errors[n] = simpler, error
+
+    for name in forms[n].joints:
+        simplify(replace(forms[n], joints=_without(forms[n].joints, name)))
+    for name in forms[n].gears:
+        simplify(replace(forms[n], gears=_without(forms[n].gears, name)))
     return [
         replace(form, share=math.sqrt(float(np.sum(error)) / max(size, TINY)), chosen=i == n)
         for i, (form, error) in enumerate(zip(forms, errors, strict=True))
     ]
+
+
+def _without(names: tuple[str, ...], name: str) -> tuple[str, ...]:
+    """The names without one, or the last one alone."""
+    return tuple(each for each in names if each != name) or names
+
+
+def _grown(form: TriedForm) -> str:
+    """The form in words, with friction that grows with the load."""
+    grown = "growing with the load"
+    return f"{form.form}, {grown}" if form.count else grown
 
 
 def friction_notes(forms: Sequence[FrictionForm]) -> list[str]:
@@ -448,6 +503,17 @@ def friction_notes(forms: Sequence[FrictionForm]) -> list[str]:
             f"{argument('asymmetric', True)} identifies both: {few(one_way)}"
         )
     return result
+
+
+def load_notes(shares: Mapping[str, float]) -> list[str]:
+    """A note on joints without a gear whose friction grows by these shares of the load."""
+    said = [f"{name} ({100.0 * share:.2g} % of it)" for name, share in shares.items()]
+    if not said:
+        return []
+    return [
+        "friction grows with the load where the file has no gear that could lose power, so that "
+        f"neither parameters nor file can say it: {few(said)}"
+    ]
 
 
 def asymmetry(resisting: float, bias: float, viscous: float, up: int = 0) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -226,7 +226,8 @@ class Trial:
 class Trials:
     """Trials of further columns, beside all parameters and sensor unknowns of a fit.
 
-    A step of Gauss and Newton from it; ``columns`` are the further ones of each coordinate (n, k).
+    A step of Gauss and Newton from it. ``columns``: the further ones of each coordinate (n, k);
+    after all of these come the ``shared`` ones (n, nv, k).
     """
 
     data: Data
@@ -236,6 +237,7 @@ class Trials:
     sure: Array
     values: Array
     columns: Sequence[Array]
+    shared: Array
 
     @classmethod
     def of(cls, data: Data, readings: Sensors, prior: ParameterPrior, values: Array,
@@ -247,7 +249,13 @@ class Trials:
             data.measured[..., None], readings.slopes(x, values, rows @ values - forces), 0.0
         )
         sure = np.array([u.deviation**-2.0 for u in readings.unknowns])
-        return cls(replace(data, rows=rows), prior, error, slopes, sure, values, columns)
+        none = np.zeros((*error.shape, 0))
+        return cls(replace(data, rows=rows), prior, error, slopes, sure, values, columns, none)
+
+    def beside(self, shared: Sequence[Array]) -> Trials:
+        """The same with these shared columns (n, nv, k), too."""
+        every = np.concatenate([self.shared, *shared], axis=-1)
+        return replace(self, shared=np.where(self.data.measured[..., None], every, 0.0))
 
     @cached_property
     def _equations(self) -> list[_Equations]:
@@ -255,8 +263,8 @@ class Trials:
         none = [np.zeros((len(self.error), x.shape[1])) for x in self.columns]
         result = []
         for i, further in enumerate(self.columns):
-            own = np.concatenate([*none[:i], np.nan_to_num(further), *none[i + 1 :]], axis=1)
-            bend = np.concatenate([self.slopes[:, i], own], axis=1)
+            own = [*none[:i], np.nan_to_num(further), *none[i + 1 :], self.shared[:, i]]
+            bend = np.concatenate([self.slopes[:, i], *own], axis=1)
             loss = self.data.loss(self.error[:, i], np.inf, i)
             result.append(
                 _Equations.of(
@@ -279,7 +287,7 @@ class Trials:
     def _assumed(self) -> tuple[Array, Array]:
         """The prior's Hessian and gradient by all unknowns."""
         point, directions = self.prior.point(self.values), self.prior.directions
-        count = self._kept + sum(x.shape[1] for x in self.columns)
+        count = self._kept + sum(x.shape[1] for x in self.columns) + self.shared.shape[2]
         inner, outer = slice(0, directions.shape[1]), range(directions.shape[1], self._kept)
         assumed, slope = np.zeros((count, count)), np.zeros(count)
         assumed[inner, inner] = directions.T @ point.hessian @ directions
@@ -405,9 +413,10 @@ class _Equations:
         felt = np.flatnonzero(rows.any(axis=0))
         ways = directions[felt]
         moving = np.flatnonzero(ways.any(axis=0))
-        columns = np.concatenate([rows[:, felt] @ ways[:, moving], bend], axis=1)
+        bent = np.flatnonzero(bend.any(axis=0))
+        columns = np.concatenate([rows[:, felt] @ ways[:, moving], bend[:, bent]], axis=1)
         columns *= loss[:, None]
-        at = np.append(moving, directions.shape[1] + np.arange(bend.shape[1]))
+        at = np.append(moving, directions.shape[1] + bent)
         return cls(at, columns, columns.T @ columns, columns.T @ (loss * gap))
 
 
@@ -429,12 +438,13 @@ POINT_EXTENT = 0.02  # extent assumed for a point mass, relative to the robot's 
 
 
 def assumptions(
-    model: Model, data: Data, changing: Array, named: Array, share: float, balanced: bool
-) -> tuple[ParameterPrior, list[str]]:
+    model: Model, data: Data, changing: Array, named: Array, share: float,
+    balanced: Collection[int],
+) -> tuple[ParameterPrior, list[str]]:  # fmt: skip
     """The prior of :func:`robomodel.identify`, and notes on where it differs from the model.
 
     ``changing`` and ``named`` are the masks of :func:`chosen`; ``share`` is the relative deviation
-    assumed of the model's values.
+    assumed of the model's values; ``balanced`` are bodies that stay symmetric if they are.
     """
     filed, notes = parameters(model), list[str]()
     nominal, changing = filed.values.copy(), changing.copy()
@@ -542,14 +552,14 @@ def _scalars(
 
 
 def _directions(
-    model: Model, nominal: Array, changing: Array, named: Array, balanced: bool
+    model: Model, nominal: Array, changing: Array, named: Array, balanced: Collection[int]
 ) -> Array:
     """The directions (p, f) in which parameters may change."""
     columns: list[Array] = []
     unit = np.eye(len(nominal))
     tied: set[int] = set()
-    for i, node in enumerate(model.nodes if balanced else ()):
-        at = slice(BODY * i, BODY * (i + 1))
+    for i in sorted(balanced):
+        node, at = model.nodes[i], slice(BODY * i, BODY * (i + 1))
         places = np.flatnonzero(changing[at])
         if not (node.axisymmetric and isinstance(node.joint, Revolute)) or named[at].any():
             continue

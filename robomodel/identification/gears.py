@@ -84,8 +84,7 @@ class Gears:
                 for joint, node in zip(model.joints, model.nodes, strict=True)
                 for w in (speeds[..., row] for row in node.freedoms)
             ]  # fmt: skip
-            needed = forces(model, q, v, a, f_ext=wrenches or None)
-            needed = needed - passive_force(model, q, np.zeros(model.nv))
+            needed = carried(model, q, v, a, wrenches)
             needed = needed + np.einsum("...ij,...i->...j", g, np.stack(resist, axis=-1))
         return Gears(
             tuple(at), np.stack(rates, axis=-1), np.stack(own, axis=-1),
@@ -129,6 +128,12 @@ class Gears:
         return np.asarray(np.einsum("...im,...mk->...imk", self._columns, share))
 
     @property
+    def moved(self) -> Mask:
+        """The coordinates (nv,) that these motors move."""
+        felt: Mask = np.any(self._columns != 0.0, axis=-1)
+        return np.asarray(felt.reshape(-1, felt.shape[-1]).any(axis=0))
+
+    @property
     def predicted(self) -> tuple[Array, Array]:
         """Generalised forces (..., nv, m) that reach the joints, while motors drive and if not.
 
@@ -142,3 +147,16 @@ class Gears:
     @cached_property
     def _columns(self) -> Array:
         return np.asarray(self.matrix[..., list(self.at)])
+
+
+def carried(
+    model: Model, q: Array, v: Array, a: Array, wrenches: Mapping[str, ArrayLike] | None
+) -> Array:
+    """Generalised forces (..., nv) that motions need, with springs and without any friction."""
+    needed = forces(model, q, v, a, f_ext=wrenches or None)
+    needed = needed - passive_force(model, q, np.zeros(model.nv))
+    for joint, node in zip(model.joints, model.nodes, strict=True):
+        if joint.law.bias:  # counted among springs
+            (row,) = node.freedoms
+            needed = needed - joint.law.bias * model.constraint_jacobian(q)[..., row, :]
+    return needed

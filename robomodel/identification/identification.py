@@ -23,6 +23,7 @@ from robomodel.identification.checks import (
     CHANCE,
     LEAST_SAMPLES,
     LONG_LOG,
+    SHAPES,
     FrictionForm,
     TriedForm,
     asymmetry,
@@ -32,13 +33,22 @@ from robomodel.identification.checks import (
     friction_notes,
     friction_shapes,
     gap_notes,
+    load_notes,
+    loads_certain,
     state_warnings,
     tried_forms,
 )
 from robomodel.identification.columns import swapped_columns
 from robomodel.identification.fit import Data, Fit, Trial, Trials, assumptions, chosen, fitted, rms
 from robomodel.identification.logs import Log, read_log
-from robomodel.identification.sensors import FRICTION, Motion, Sensors, sensors, with_friction
+from robomodel.identification.sensors import (
+    FRICTION,
+    Motion,
+    Sensors,
+    sensors,
+    with_friction,
+    with_losses,
+)
 from robomodel.model.efficiencies import EFFICIENCIES, with_efficiencies
 from robomodel.model.model import Model
 from robomodel.model.numbers import law_of
@@ -396,7 +406,9 @@ def identify(
             eight blocks of time. Of those whose parts are certain of some joint (by six deviations,
             beside all parameters) it takes the simplest one that is as good as the best; notes and
             ``forms`` say which. Where friction of one joint depends on the direction, that of all
-            joints may; static friction have the joints that predict better with it.
+            joints may; static friction have the joints that predict better with it. Of gears whose
+            friction certainly grows with the load, losses are compared, too, and efficiencies
+            identified as with ``losses``; of joints without such a gear a note says it.
         losses: Also identify efficiencies of gears (True, or names of actuators), while motors
             drive and while they are driven, from forces or currents of the motors. If no mass, load
             or torque constant is known, only the product of both is; notes say so, and which gears
@@ -413,7 +425,7 @@ def identify(
         prior: Assumed relative deviation of the model's values.
         robust: Use Huber's loss, against outliers.
         balanced: Bodies that are rotationally symmetric in the model, such as rotors, stay so,
-            which keeps the dynamics as fast.
+            which keeps the dynamics as fast. Rotors behind gears with efficiencies always do.
         folds: Cross-validate over this number of blocks of time, each predicted by a fit to the
             others.
 
@@ -448,31 +460,58 @@ def identify(
     options = _Options(changing, named, share, robust, balanced, folds)
     known = [each for each in readings.unknowns if each.kind not in EFFICIENCIES]
     result, left = _identified(model, replace(readings, unknowns=tuple(known)), options)
-    for _ in range(ROTOR_PASSES if readings.lossy else 0):  # rotors as they were identified
-        readings = replace(readings, rotors=result.model)
-        result, left = _identified(model, readings, options)
+    if readings.lossy:
+        result, left = _identified_behind_gears(model, readings, options, result.model)
     tried = left.tried() if friction else []
+    grown = {n: x for n, x in left.loads[1].items() if n in left.growing[1]} if tried else {}
     for form in tried:
         if not form.chosen:
             continue
-        stribeck_of = [x for x in form.joints if x not in readings.laws("static friction")]
+        laws = left.readings.laws
+        stribeck_of = [x for x in form.joints if x not in laws("static friction")]
         # others' may differ, too, and take gravity's place where it is left out
-        biased = [x for x in left.moving if form.offset and x not in readings.laws("bias")]
+        biased = [x for x in left.moving if form.offset and x not in laws("bias")]
         if stribeck_of or biased:
             ways = (biased, ()) if form.one_way else ((), biased)
-            readings = with_friction(readings, stribeck_of, *ways)
+            readings = with_friction(left.readings, stribeck_of, *ways)
             result, left = _identified(model, readings, options)
+        if form.gears:
+            readings = with_losses(left.readings, form.gears)
+            result, left = _identified_behind_gears(model, readings, options, result.model)
         said = left.directions(result)
         parts = [form.form]
         parts += [f"static of {few(form.joints)}"] if form.joints else []
         parts += [f"stronger one way: {few([f'{n}{x}' for n, x in said.items()])}"] if said else []
+        parts += [_losses_in_words(result, form.gears)] if form.gears else []
         shares = ", ".join(f"{each.form} {100.0 * each.share:.2g} %" for each in tried)
         notes = [
+            *load_notes(grown),
             f"friction's form was chosen: {'; '.join(parts)}",
             f"of forces in blocks that others predict, these forms of friction leave: {shares}",
         ]
         result = replace(result, notes=(*result.notes, *notes), forms=tuple(tried))
     return _checked(log, result, left, recorded=recorded)
+
+
+def _identified_behind_gears(
+    model: Model, readings: Sensors, options: _Options, rotors: Model
+) -> tuple[Identified, _Left]:
+    """The fit with lossy gears, behind rotors as they were identified."""
+    for _ in range(ROTOR_PASSES):
+        result, left = _identified(model, replace(readings, rotors=rotors), options)
+        rotors = result.model
+    return result, left
+
+
+def _losses_in_words(fit: Identified, gears: Sequence[str]) -> str:
+    """Efficiencies of these gears, as a note has them."""
+    found = {(x.name, x.kind): f"{x.value:.2g} ± {x.deviation:.1g}" for x in fit.sensors}
+    said = [
+        f"{name} ({found[name, 'efficiency']} while it drives, {found[name, 'backdrive']} while it "
+        "is driven)"
+        for name in gears
+    ]
+    return f"efficiencies {few(said)}"
 
 
 @dataclass(frozen=True)
@@ -491,9 +530,11 @@ def _identified(model: Model, readings: Sensors, options: _Options) -> tuple[Ide
     """The fit, without what is to be said about the log."""
     data = Data.of(readings, options.robust)
     blocks = _folds(options.folds, len(data.forces))
+    every = range(len(model.bodies))
     assumed, notes = assumptions(
-        model, data, options.changing, options.named, options.prior, options.balanced
-    )
+        model, data, options.changing, options.named, options.prior,
+        every if options.balanced else readings.rotors_behind_gears,
+    )  # fmt: skip
     if not assumed.directions.shape[1] and not readings.unknowns:
         raise ValueError("nothing is free to change")
     try:
@@ -535,7 +576,7 @@ def _identified(model: Model, readings: Sensors, options: _Options) -> tuple[Ide
         positions=places,
         velocities=rates,
     )
-    return result, _Left(model, readings, data, assumed, fit.values, fit.unknowns)
+    return result, _Left(result.model, readings, data, assumed, fit.values, fit.unknowns)
 
 
 def predicted(model: Model, log: Log, *, cutoff: float = 5.0) -> Identified:
@@ -582,7 +623,7 @@ def predicted(model: Model, log: Log, *, cutoff: float = 5.0) -> Identified:
         positions=places,
         velocities=rates,
     )
-    assumed, _ = assumptions(model, data, *chosen(model, None), 1.0, False)
+    assumed, _ = assumptions(model, data, *chosen(model, None), 1.0, ())
     left = _Left(model, readings, data, assumed, assumed.nominal, np.zeros(0))
     return _checked(log, result, left, recorded=True)
 
@@ -641,7 +682,10 @@ def _checked(log: Log, fit: Identified, left: _Left, *, recorded: bool) -> Ident
 
 @dataclass(frozen=True, eq=False)
 class _Left:
-    """A fit's data, and columns that could explain the rest; ``x``: its unknowns of sensors."""
+    """A fit's data, and columns that could explain the rest; ``x``: its unknowns of sensors.
+
+    ``model``: the robot as it was identified.
+    """
 
     model: Model
     readings: Sensors
@@ -746,6 +790,27 @@ class _Left:
         return self.trials(columns)
 
     @cached_property
+    def growing(self) -> tuple[dict[str, Array], dict[str, Array]]:
+        """Friction that grows with the load: of gears, and of joints without one that may."""
+        gears, joints = self.readings.growing(self.model)
+        return gears, {name: x for name, x in joints.items() if name in self.moving}
+
+    @cached_property
+    def loaded(self) -> Trials:
+        """Trials of shapes, and of friction that grows with the load."""
+        every = [x for loads in self.growing for x in loads.values()]
+        return self.shapes.beside(every) if every else self.shapes
+
+    @cached_property
+    def loads(self) -> tuple[dict[str, tuple[int, ...]], dict[str, float]]:
+        """Places of the columns of loads, and by which shares of them friction certainly grows."""
+        places, first = dict[str, tuple[int, ...]](), SHAPES * len(self.moving)
+        for name, x in [pair for loads in self.growing for pair in loads.items()]:
+            places[name] = tuple(range(first, first + x.shape[-1]))
+            first += x.shape[-1]
+        return places, loads_certain(self.moving, self.loaded, places)
+
+    @cached_property
     def forms(self) -> list[FrictionForm]:
         """Friction that the parameters cannot say, as far as it is certain."""
         names = self.moving
@@ -758,12 +823,14 @@ class _Left:
         count = len(self.data.forces)
         if not self.moving or count < FORM_BLOCKS * LEAST_SAMPLES:
             return []
+        places, certain = self.loads
         return tried_forms(
             self.moving,
-            self.shapes,
+            self.loaded,
             _folds(FORM_BLOCKS, count),
             np.where(self.data.measured, self.data.forces, 0.0),
             self.forms,
+            {name: places[name] for name in certain if name in self.growing[0]},
         )
 
 

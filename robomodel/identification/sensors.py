@@ -28,13 +28,13 @@ from robomodel.errors import (
     few,
     warn,
 )
-from robomodel.identification.gears import Gears
+from robomodel.identification.gears import Gears, carried
 from robomodel.identification.regressors import regressor, windowed
 from robomodel.identification.windows import Windows
 from robomodel.model.arguments import as_array, as_numbers, common_batch
 from robomodel.model.configurations.following import read
 from robomodel.model.configurations.states import check_finite
-from robomodel.model.efficiencies import EFFICIENCIES, with_efficiencies
+from robomodel.model.efficiencies import EFFICIENCIES, can_lose, with_efficiencies
 from robomodel.model.model import Model
 from robomodel.model.parameters import closed_anew, parameterized, parameters
 from robomodel.scalars import stack, unstack
@@ -93,12 +93,14 @@ class CalibrationParameter:
 class Motion:
     """A measured motion: the model, q (..., nq), v (..., nv), rows (n, nv, p) of the parameters.
 
-    ``known``: forces (..., nv) of springs and measured wrenches.
+    ``a``: accelerations (..., nv), if they were measured; ``known``: forces (..., nv) of springs
+    and measured wrenches.
     """
 
     model: Model
     q: Array
     v: Array
+    a: Array | None
     rows: Array
     known: Array
 
@@ -188,12 +190,8 @@ class Sensors:
             if not actuator.turns_rotor:
                 continue
             for k, kind in enumerate(("damping", "friction")):
-                column = np.broadcast_to(lost[..., i, k], (*self.batch, self.model.nv))
-                pieces = column.reshape(-1, *column.shape[-2:])
-                if self.windows is not None:
-                    pieces = np.stack([self.windows.mean(each) for each in pieces])
                 at = names.index(f"{actuator.joint}.{kind}")
-                result[..., at] -= pieces.reshape(-1, self.model.nv)
+                result[..., at] -= self._at_rows(lost[..., i, k])
         return result
 
     def _drive(self, motion: Motion, x: Array) -> Array:
@@ -243,7 +241,7 @@ class Sensors:
         rows = (
             np.broadcast_to(rows, (*batch[:-1], self.length, *rows.shape[-2:])) if batch else rows
         )
-        return Motion(model, q, v, rows.reshape(-1, *rows.shape[-2:]), known)
+        return Motion(model, q, v, a, rows.reshape(-1, *rows.shape[-2:]), known)
 
     @cached_property
     def _filed(self) -> list[str]:
@@ -263,17 +261,23 @@ class Sensors:
         anew = self.laws("efficiency")
         return [n for n, x in enumerate(self.model.actuators) if x.lossy or x.name in anew]
 
+    @property
+    def rotors_behind_gears(self) -> list[int]:
+        """Bodies that turn lossy gears: rotors, as which files know them by their symmetry."""
+        turning = (self.model.actuators[n] for n in self.lossy)
+        return [self.model.joint_names.index(each.joint) for each in turning if each.turns_rotor]
+
     @cached_property
     def _gears(self) -> Gears:
         """Lossy gears in the motion as it was measured."""
-        motion, pull = self._nominal, self.pull
-        if pull is None:
-            step = self.step or 1.0
-            pull = np.gradient(motion.v, step, axis=-2)
+        return self._geared(self.rotors or self.model, self.lossy, self.rotors is not None)
+
+    def _geared(self, model: Model, at: Sequence[int], predicted: bool) -> Gears:
+        """Gears of these actuators, with the numbers of ``model``; see :meth:`Gears.of`."""
+        motion = self._nominal
         return Gears.of(
-            self.rotors or self.model, self.lossy, motion.q, motion.v, pull, self.wrenches,
-            predicted=self.rotors is not None,
-        )  # fmt: skip
+            model, at, motion.q, motion.v, self._pull, self.wrenches, predicted=predicted
+        )
 
     def _efficiencies(self, x: Array) -> Array:
         """Efficiencies (m, 2) of the lossy gears forward and back, at unknowns x."""
@@ -346,21 +350,20 @@ class Sensors:
         none = np.full(self.batch, np.nan)
         names = motion.model.dof_names
         place = np.stack([places[n] if n in single else none for n in names], axis=-1)
-        both = []
-        for x in (place, np.where(np.isnan(place), np.nan, motion.v)):
-            pieces = x.reshape(-1, *x.shape[-2:]) if x.ndim > 1 else x[None, None]
-            if self.windows is not None:
-                pieces = np.stack([self.windows.mean(each) for each in pieces])
-            both.append(pieces.reshape(-1, len(names)))
-        return both[0], both[1]
+        rate = np.where(np.isnan(place), np.nan, motion.v)
+        return self._at_rows(place), self._at_rows(rate)
 
     def shaped(self, motion: Motion, name: str, functions: Sequence[Shape]) -> Array:
         """Functions of a joint's velocity, as columns (n, m)."""
         w, _ = motion.rate(name)
-        columns = np.stack([function(w) for function in functions], axis=-1)
+        return self._at_rows(np.stack([function(w) for function in functions], axis=-1))
+
+    def _at_rows(self, x: Array) -> Array:
+        """Samples (..., m) at the rows (n, m): themselves, or their means in windows."""
+        wide = np.broadcast_to(x, (*self.batch, x.shape[-1]))
         if self.windows is None:
-            return columns.reshape(-1, len(functions))
-        pieces = columns.reshape(-1, *columns.shape[-2:])
+            return wide.reshape(-1, x.shape[-1])
+        pieces = wide.reshape(-1, *wide.shape[-2:])
         return np.concatenate([self.windows.mean(each) for each in pieces])
 
     def _windowed(
@@ -418,7 +421,7 @@ class Sensors:
         columns = []
         motion = self.motion(x)
         level = self._rows(motion, x) @ values
-        reaching = self._predicted_by_gears() if self.rotors and self.lossy else {}
+        reaching = self._reaching(self._gears) if self.rotors and self.lossy else {}
         for i, unknown in enumerate(self.unknowns):
             moved = x.copy()
             moved[i] += DIFFERENCE
@@ -444,21 +447,54 @@ class Sensors:
                 result[:, i] = share[:, names.index(unknown.name)]
         return result
 
-    def _predicted_by_gears(self) -> dict[tuple[str, str], Array]:
+    def _reaching(self, gears: Gears) -> dict[tuple[str, str], Array]:
         """Forces (n, nv) that reach the joints while motors drive and are driven, by a model.
 
         As the slopes by efficiencies they are without the errors of the measured forces, which
         would make these dependent on each other.
         """
-        result = {}
-        for kind, parts in zip(EFFICIENCIES, self._gears.predicted, strict=True):
-            for k, n in enumerate(self.lossy):
-                part = np.broadcast_to(parts[..., k], (*self.batch, self.model.nv))
-                pieces = part.reshape(-1, *part.shape[-2:])
-                if self.windows is not None:
-                    pieces = np.stack([self.windows.mean(each) for each in pieces])
-                result[kind, self.model.actuators[n].name] = pieces.reshape(-1, self.model.nv)
-        return result
+        names = [self.model.actuators[n].name for n in gears.at]
+        return {
+            (kind, name): self._at_rows(parts[..., k])
+            for kind, parts in zip(EFFICIENCIES, gears.predicted, strict=True)
+            for k, name in enumerate(names)
+        }
+
+    def growing(self, model: Model) -> tuple[dict[str, Array], dict[str, Array]]:
+        """Friction that grows with the load, in units of the load that ``model`` needs.
+
+        By actuators whose gears are without loss and could have one (n, nv, 2): the same while they
+        drive and are driven, and of opposite sign; by joints that no such gear moves (n, nv, 1).
+        """
+        lossy, single = set(self.lossy), {joint.name for joint in model.joints if joint.nv == 1}
+        able = [n for n, x in enumerate(model.actuators) if n not in lossy and can_lose(model, x)]
+        named = {model.actuators[n].name: (1.0, 1.0) for n in able}
+        all_of = [self._geared(with_efficiencies(model, named), able, True)] if able else []
+        gears, joints, moved = (
+            dict[str, Array](),
+            dict[str, Array](),
+            np.zeros(model.nv, dtype=bool),
+        )
+        for each in all_of:
+            parts = self._reaching(each)
+            for name in named:
+                ahead, back = (parts[kind, name] for kind in EFFICIENCIES)
+                gears[name] = np.stack([ahead - back, ahead + back], axis=-1)
+        for each in [*all_of, *([self._gears] if lossy else [])]:
+            moved |= each.moved
+        motion = self._nominal
+        load = carried(model, motion.q, motion.v, self._pull, self.wrenches)
+        against = self._at_rows(np.sign(motion.v) * np.abs(load))
+        for i, name in enumerate(model.dof_names):
+            if name in single and not moved[i]:
+                joints[name] = against[:, :, None] * (np.arange(model.nv) == i)[:, None]
+        return gears, joints
+
+    @property
+    def _pull(self) -> Array:
+        """Accelerations (..., nv), by differences where they were not measured."""
+        motion = self._nominal
+        return np.gradient(motion.v, self.step or 1.0, axis=-2) if motion.a is None else motion.a
 
     def laws(self, kind: str) -> list[str]:
         """Names of the unknowns of a kind."""
@@ -608,16 +644,7 @@ def sensors(
         pull = arrays["a"] = as_array(log.a, nv, "a", "nv")
         check_finite(pull, "a", labels)
     driven = tuple(each.name for each in model.actuators)
-    if geared := _chosen(losses, driven, "losses", "actuator"):
-        filed = {each.name: (each.efficiency, each.backdrive) for each in model.actuators}
-        model = with_efficiencies(
-            model, {n: filed[n] if min(filed[n]) > 0.0 else (1.0, 1.0) for n in geared}
-        )
     unknowns = _offsets(model, names, offsets)
-    unknowns += [
-        CalibrationParameter(kind, each.name, EFFICIENCY_DEVIATION, getattr(each, kind))
-        for each in model.actuators if each.name in geared for kind in EFFICIENCIES
-    ]  # fmt: skip
     unknowns += [
         CalibrationParameter("ratio", name, RATIO, k) for name, k in _ratios(model, ratios).items()
     ]
@@ -664,7 +691,7 @@ def sensors(
         g = model.constraint_jacobian(readings.closed)[..., rows, :]
         if np.linalg.matrix_rank(g.reshape(-1, nv, nv), tol=SINGULAR).min() < nv:
             raise ValueError("encoders: there they do not determine how all coordinates move")
-    return with_friction(_guessed(readings), stribeck, asymmetric)
+    return with_losses(with_friction(_guessed(readings), stribeck, asymmetric), losses)
 
 
 def _sizes(model: Model, names: Sequence[str]) -> tuple[int, int]:
@@ -825,6 +852,22 @@ def with_friction(
             }
             unknowns += [CalibrationParameter(kind, name, SPREAD, x) for kind, x in kinds[what]]
     return replace(readings, unknowns=(*readings.unknowns, *unknowns))
+
+
+def with_losses(readings: Sensors, losses: bool | str | Iterable[str]) -> Sensors:
+    """The readings with efficiencies of chosen actuators' gears as unknowns."""
+    model = readings.model
+    chosen = _chosen(losses, [each.name for each in model.actuators], "losses", "actuator")
+    if not chosen:
+        return readings
+    filed = {each.name: (each.efficiency, each.backdrive) for each in model.actuators}
+    same = {n: filed[n] if min(filed[n]) > 0.0 else (1.0, 1.0) for n in chosen}
+    model = with_efficiencies(model, same)
+    unknowns = [
+        CalibrationParameter(kind, each.name, EFFICIENCY_DEVIATION, getattr(each, kind))
+        for each in model.actuators if each.name in same for kind in EFFICIENCIES
+    ]  # fmt: skip
+    return replace(readings, model=model, unknowns=(*readings.unknowns, *unknowns))
 
 
 def _guessed(readings: Sensors) -> Sensors:

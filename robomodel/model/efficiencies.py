@@ -62,6 +62,15 @@ def with_efficiencies(model: Model, found: Mapping[str, tuple[float, float]]) ->
     return replace(model, description=description, actuators=actuators)
 
 
+def can_lose(model: Model, actuator: Actuator) -> bool:
+    """True if the file has a gear of this actuator that could lose power."""
+    try:
+        with_efficiencies(model, {actuator.name: (1.0, 1.0)})
+    except ValueError:
+        return False
+    return True
+
+
 def _written(
     model: Model, description: Description, actuator: Actuator, efficiencies: tuple[float, float]
 ) -> tuple[Description, bool]:
@@ -77,6 +86,12 @@ def _written(
             new = replace(element, efficiency=forward, backdrive=back)
             couplings = (*description.couplings[:n], new, *description.couplings[n + 1 :])
             return replace(description, couplings=couplings), True
+    if not any(end.name == actuator.name for each in description.transmissions
+               for end in each.actuators):  # fmt: skip
+        raise ValueError(
+            f"losses: the file has no gear of '{actuator.name}' that could lose power, neither a "
+            "coupling of its rotor nor a reduction of its own"
+        )
     transmissions = tuple(
         replace(each, actuators=tuple(
             replace(end, efficiency=forward, backdrive=back) if end.name == actuator.name else end
@@ -84,9 +99,4 @@ def _written(
         ))
         for each in description.transmissions
     )  # fmt: skip
-    if transmissions == description.transmissions:
-        raise ValueError(
-            f"losses: the file has no gear of '{actuator.name}' that could lose power, neither a "
-            "coupling of its rotor nor a reduction of its own"
-        )
     return replace(description, transmissions=transmissions), False

@@ -295,11 +295,12 @@ def _friction(fit: Identified) -> Table:
 def _forms(fit: Identified) -> Table:
     """Forms of friction that were compared."""
     rows: list[list[Cell]] = [
-        [each.form, f"{100.0 * each.share:.3g} %", ", ".join(each.joints) if each.chosen else "",
+        [each.form, f"{100.0 * each.share:.3g} %", *(
+            ", ".join(names) if each.chosen else "" for names in (each.joints, each.gears)),
          "chosen" if each.chosen else ""]
         for each in fit.forms
     ]  # fmt: skip
-    return Table(["friction", "of forces left", "static friction of", ""], rows)
+    return Table(["friction", "of forces left", "static friction of", "losses of", ""], rows)
 
 
 def _data(
