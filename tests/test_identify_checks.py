@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
+import sys
 import warnings
 from pathlib import Path
 
@@ -13,6 +15,7 @@ from numpy.typing import NDArray
 from test_identify import motion
 
 import robomodel as rm
+from robomodel import running
 from robomodel.cli import main
 from robomodel.identification import Identified
 
@@ -149,6 +152,33 @@ def test_delays() -> None:
         table[f"tau.{name}"] = np.roll(table[f"tau.{name}"], 5)
     with pytest.warns(RuntimeWarning, match=r"forces come 100 ms after the motion"):
         rm.identify(LEG, table, free=["damping"])
+    knee, time = columns()[f"tau.{LEG.dof_names[1]}"], table["time"]
+    table[f"tau.{LEG.dof_names[1]}"] = np.interp(time - 0.008, time, knee)
+    with pytest.warns(RuntimeWarning, match=r"'hip_ry_link_joint', 'ankle_link_joint'$"):
+        fit = rm.identify(LEG, table, free=["damping"])  # the other's is too small to be suspected
+    (note,) = [note for note in fit.notes if "forces come after" in note]
+    assert re.search(r": 'knee_link_joint \([78](\.\d+)? ms\)'$", note)
+
+
+def test_a_bar_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It counts fits: also those of blocks, and of friction's forms."""
+
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    clock = iter(range(10**9))
+    monkeypatch.setattr(running.time, "monotonic", lambda: next(clock))
+    table = swing(0.9)
+    for stream, wanted, shown in (
+        (Terminal(), True, True),
+        (Terminal(), False, False),
+        (io.StringIO(), True, False),
+    ):
+        monkeypatch.setattr(sys, "stderr", stream)
+        rm.identify(PENDULUM, table, free=["damping"], friction="auto", folds=2, progress=wanted)
+        assert bool(stream.getvalue()) is shown
+        assert ("identify 'pendulum'" in stream.getvalue()) is shown
 
 
 PENDULUM = rm.load("""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING
@@ -135,7 +135,7 @@ def force_warnings(
     late: Callable[[float], Array],
     columns: Callable[[int], Array],
     step: float | None,
-) -> list[str]:
+) -> tuple[list[str], dict[int, list[str]]]:
     """Warnings on implausible measured forces, compared with those of the file's parameters.
 
     Friction that differs from the file's looks like a delay but is identified, so a delay must
@@ -147,6 +147,10 @@ def force_warnings(
         late: Measured forces (n, nv) that come so many seconds later; nan where there are none.
         columns: Columns (n, ·) of the parameters in a coordinate.
         step: Time between samples [s] of one motion, None if samples are not at even times.
+
+    Returns:
+        warnings: All of them.
+        late: The coordinates whose forces come late, by the number of samples.
     """
     signs: list[str] = []
     zero: list[str] = []
@@ -201,7 +205,7 @@ def force_warnings(
             f"forces come {1e3 * abs(lag) * (step or 0.0):.3g} ms{more} {when} the motion that "
             f"they explain, which {argument('delays', True)} identifies and removes: {few(names)}"
         )
-    return result
+    return result, delays
 
 
 @dataclass(frozen=True)
@@ -532,13 +536,18 @@ def asymmetry(resisting: float, bias: float, viscous: float, up: int = 0) -> str
     return f"{abs(more):.3g} stronger {way}, than without"
 
 
-def delay_notes(names: Sequence[str], trial: Trial, step: float) -> list[str]:
-    """Notes on coordinates whose forces are late, from the coefficients of their slopes [s]."""
+def delay_notes(
+    names: Sequence[str], trial: Trial, step: float, suspected: Collection[str]
+) -> list[str]:
+    """Notes on coordinates whose forces are late, from the coefficients of their slopes [s].
+
+    But for those of which it is suspected already.
+    """
     certain = np.abs(trial.found) > np.maximum(CHANCE * trial.deviations, QUARTER * step)
     result = [
         f"{name} ({-1e3 * change:.3g} ms)"
         for name, change, sure in zip(names, trial.found.tolist(), certain.tolist(), strict=True)
-        if sure
+        if sure and name not in suspected
     ]
     if not result:
         return []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -127,11 +127,14 @@ class Fit:
     together: Array
 
 
-def fitted(data: Data, readings: Sensors, prior: ParameterPrior) -> Fit:
+def fitted(
+    data: Data, readings: Sensors, prior: ParameterPrior, passed: Callable[[int], None]
+) -> Fit:
     """Fit noise and values in turn until they converge; sensor unknowns by Gauss-Newton.
 
     Forces that depend on a torque constant are compared as currents: otherwise, smaller constants
-    would reduce all forces and residuals without a better fit.
+    would reduce all forces and residuals without a better fit. ``passed`` is called with the number
+    of each pass.
     """
     nominal, directions = prior.nominal, prior.directions
     free, more = directions.shape[1], len(readings.unknowns)
@@ -148,6 +151,7 @@ def fitted(data: Data, readings: Sensors, prior: ParameterPrior) -> Fit:
     moved, alike = 0.0, False
     equations: list[_Equations] = []
     for n in range(NONLINEAR_PASSES if more else MOST_PASSES):
+        passed(n)
         before, spread = spread, np.fmax(data.spread(error, lost), DEVIATION_FLOOR * level)
         settled = (
             np.all(np.abs(spread / before - 1.0) < WEIGHTS_SETTLED) and moved < SENSORS_SETTLED

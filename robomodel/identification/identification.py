@@ -39,7 +39,17 @@ from robomodel.identification.checks import (
     tried_forms,
 )
 from robomodel.identification.columns import swapped_columns
-from robomodel.identification.fit import Data, Fit, Trial, Trials, assumptions, chosen, fitted, rms
+from robomodel.identification.fit import (
+    MOST_PASSES,
+    Data,
+    Fit,
+    Trial,
+    Trials,
+    assumptions,
+    chosen,
+    fitted,
+    rms,
+)
 from robomodel.identification.logs import Log, read_log
 from robomodel.identification.sensors import (
     FRICTION,
@@ -58,6 +68,7 @@ from robomodel.model.parameters import (
     unit_of,
     with_parameters,
 )
+from robomodel.running import Progress
 from robomodel.tolerances import TINY
 
 UNKNOWN_SHARE = 0.1  # information gain below which a parameter counts as unknown
@@ -362,6 +373,7 @@ def identify(
     robust: bool = False,
     balanced: bool = False,
     folds: int = 0,
+    progress: bool = True,
 ) -> Identified:
     """Estimate the parameters from measured forces, near the model's and physically consistent.
 
@@ -428,6 +440,7 @@ def identify(
             which keeps the dynamics as fast. Rotors behind gears with efficiencies always do.
         folds: Cross-validate over this number of blocks of time, each predicted by a fit to the
             others.
+        progress: Show a bar, on a terminal, if it takes more than a second.
 
     Returns:
         identified: The model with these parameters, and their uncertainty.
@@ -457,7 +470,19 @@ def identify(
         asymmetric=asymmetric, losses=losses, delays=delays, step=step, cutoff=cutoff,
     )  # fmt: skip
     _refuse_zeros(log)
-    options = _Options(changing, named, share, robust, balanced, folds)
+    blocks = _folds(folds, math.prod(readings.batch[:-1]) * readings.length)
+    stages = 1 + ROTOR_PASSES * bool(readings.lossy) + bool(friction)
+    with Progress(f"identify '{model.name}'", stages + folds, progress) as bar:
+        options = _Options(changing, named, share, robust, balanced, _Fits(bar))
+        result, left = _in_stages(model, readings, options, friction)
+        seen = _validated(left.data, left.readings, left.prior, blocks, options.fits)
+    return _checked(log, replace(result, validation=seen), left, recorded=recorded)
+
+
+def _in_stages(
+    model: Model, readings: Sensors, options: _Options, friction: str | None
+) -> tuple[Identified, _Left]:
+    """The fit, again behind rotors as they were identified, and again with friction's form."""
     known = [each for each in readings.unknowns if each.kind not in EFFICIENCIES]
     result, left = _identified(model, replace(readings, unknowns=tuple(known)), options)
     if readings.lossy:
@@ -490,7 +515,7 @@ def identify(
             f"of forces in blocks that others predict, these forms of friction leave: {shares}",
         ]
         result = replace(result, notes=(*result.notes, *notes), forms=tuple(tried))
-    return _checked(log, result, left, recorded=recorded)
+    return result, left
 
 
 def _identified_behind_gears(
@@ -523,13 +548,30 @@ class _Options:
     prior: float
     robust: bool
     balanced: bool
-    folds: int
+    fits: _Fits
+
+
+@dataclass
+class _Fits:
+    """A bar on which each fit is one, and ``done`` of them are."""
+
+    bar: Progress
+    done: int = 0
+
+    def passed(self, n: int) -> None:
+        """Show the n-th pass of a fit."""
+        self.bar.at(self.done + min(n / MOST_PASSES, 1.0))
+
+    def of(self, data: Data, readings: Sensors, prior: ParameterPrior) -> Fit:
+        """One more fit."""
+        fit = fitted(data, readings, prior, self.passed)
+        self.done += 1
+        return fit
 
 
 def _identified(model: Model, readings: Sensors, options: _Options) -> tuple[Identified, _Left]:
     """The fit, without what is to be said about the log."""
     data = Data.of(readings, options.robust)
-    blocks = _folds(options.folds, len(data.forces))
     every = range(len(model.bodies))
     assumed, notes = assumptions(
         model, data, options.changing, options.named, options.prior,
@@ -538,7 +580,7 @@ def _identified(model: Model, readings: Sensors, options: _Options) -> tuple[Ide
     if not assumed.directions.shape[1] and not readings.unknowns:
         raise ValueError("nothing is free to change")
     try:
-        fit = fitted(data, readings, assumed)
+        fit = options.fits.of(data, readings, assumed)
     except np.linalg.LinAlgError:
         if options.prior <= 1.0:
             raise
@@ -567,7 +609,7 @@ def _identified(model: Model, readings: Sensors, options: _Options) -> tuple[Ide
         measured=np.where(data.measured, force, np.nan),
         predicted=rows @ fit.values,
         file=data.rows @ filed.values,
-        validation=_validated(data, readings, assumed, blocks),
+        validation=np.full(len(data.forces[0]), np.nan),
         notes=tuple(notes),
         suspicions=(),
         times=readings.times if readings.length == len(rows) else None,
@@ -666,17 +708,21 @@ def _checked(log: Log, fit: Identified, left: _Left, *, recorded: bool) -> Ident
     even = fit.times is not None and readings.interval is not None
     step = readings.interval if even else None
     suspicions: list[str] = []
+    swapped: str | bool | None = None
+    late: dict[int, list[str]] = {}
     if recorded:
         suspicions = state_warnings(model, log)
-        forces = force_warnings(
+        forces, late = force_warnings(
             model, fit, left.late, left.felt, None if suspicions else step
         )  # fmt: skip
         swapped = not suspicions and (forces or fit.poor) and swapped_columns(readings)
         suspicions = [swapped] if swapped else [*suspicions, *forces]  # due to it, if it is
         for text in suspicions:
             warn(RuntimeWarning(text))
-    if step is not None and len(fit.measured) >= LONG_LOG and not suspicions:
-        notes += delay_notes(model.dof_names, left.delays(step), step)
+    only_late = len(suspicions) == len(late) and not swapped
+    if step is not None and len(fit.measured) >= LONG_LOG and only_late:
+        known = [name for names in late.values() for name in names]
+        notes += delay_notes(model.dof_names, left.delays(step), step, known)
     return replace(fit, notes=tuple(notes), suspicions=tuple(suspicions))
 
 
@@ -945,7 +991,7 @@ def _folds(folds: int, count: int) -> list[Indices]:
 
 
 def _validated(
-    data: Data, readings: Sensors, assumed: ParameterPrior, blocks: list[Indices]
+    data: Data, readings: Sensors, assumed: ParameterPrior, blocks: list[Indices], fits: _Fits
 ) -> Array:
     """Root mean squares (nv,) of the residuals in each block, predicted by fits to the others."""
     error = np.zeros(data.forces.shape)
@@ -954,7 +1000,7 @@ def _validated(
         others[block] = False
         if not others.any():
             raise ValueError("folds: all forces that are known lie in one block of time")
-        fit = fitted(replace(data, measured=others), readings, assumed)
+        fit = fits.of(replace(data, measured=others), readings, assumed)
         rows, force, _ = readings.at(fit.unknowns)
         error[block] = (rows @ fit.values - np.nan_to_num(force))[block]
     return data.rms(error) if blocks else np.full(data.forces.shape[1], np.nan)
