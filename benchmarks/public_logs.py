@@ -5,7 +5,8 @@
 fetches a log of a Stäubli TX40 with a coupled wrist (figaroh-examples) and one of a Franka Panda
 (Gaz et al., Dynamic identification of the Franka Emika Panda robot, RA-L 2019) into the folder, by
 default a temporary one. Motions and forces are filtered without lag and sampled at 200 Hz; the
-first two thirds are fitted, the last third is predicted. FIGAROH's rows appear if it can be
+first two thirds are fitted, the last third is predicted, and compared but for a quarter of a second
+at both ends, where forces that come late are not known. FIGAROH's rows appear if it can be
 imported (``pip install figaroh pandas``), the one of MuJoCo's toolbox (``pip install
 "mujoco[sysid]"``) with ``--sysid ROUNDS``, of which each takes a minute.
 """
@@ -46,6 +47,7 @@ FILES = {
     "franka_model.h": f"{GAZ}/cpp/panda_dyn_model_example/include",
 }
 RATE = 200  # Hz of the samples that are fitted
+INNER = slice(RATE // 4, -RATE // 4)  # samples that are compared
 
 WINDOW = 40  # samples of a motion that MuJoCo's toolbox compares
 SYSID_LOSSES = (("damping", 0.5, 20.0), ("frictionloss", 0.5, 20.0), ("armature", 0.05, 2.0))
@@ -318,8 +320,8 @@ def sysid(arm: Arm, folder: Path, rounds: int) -> Array:
 
 
 def root_mean(x: Array) -> Array:
-    """Root mean squares of columns."""
-    return np.asarray(np.sqrt(np.mean(x**2, axis=0)))
+    """Root mean squares of columns, of the samples that are compared."""
+    return np.asarray(np.sqrt(np.mean(x[INNER] ** 2, axis=0)))
 
 
 def rows(arm: Arm, folder: Path, rounds: int) -> Iterator[tuple[str, Array]]:
@@ -331,8 +333,8 @@ def rows(arm: Arm, folder: Path, rounds: int) -> Iterator[tuple[str, Array]]:
         ('robomodel, friction="auto", delays=True', {"friction": "auto", "delays": True}),
     )
     for said, options in forms:
-        fit = rm.identify(arm.model, known, **options)
-        yield said, np.asarray(predicted(fit.model, new).residual)
+        seen = predicted(rm.identify(arm.model, known, **options).model, new)
+        yield said, root_mean(seen.predicted - seen.measured)
     if not arm.wrist:
         yield "published model", root_mean(published(arm, folder))
     if rounds and not arm.wrist:

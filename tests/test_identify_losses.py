@@ -145,7 +145,9 @@ def test_friction_that_grows_with_the_load_is_chosen(tmp_path: Path) -> None:
     (note,) = [x for x in fit.notes if "form was chosen" in x]
     assert "growing with the load; efficiencies 'hip_ry_link_joint (0." in note
     assert note.count("while it drives, 0.") == 3
-    assert "losses of" in page(fit, LEG, "log.csv")
+    html = page(fit, LEG, "log.csv")
+    assert "losses of" in html
+    assert "efficiency while it drives" in html
     rm.write_urdf(fit.model, tmp_path / "fit.urdf")
     again = rm.load(tmp_path / "fit.urdf")
     found = {(x.name, x.kind): x.value for x in fit.sensors}

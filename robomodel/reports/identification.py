@@ -11,6 +11,7 @@ from robomodel.identification import Identified, IdentifiedGroup, parameters
 from robomodel.identification.identification import GroupChange
 from robomodel.identification.sensors import FRICTION
 from robomodel.model import Model
+from robomodel.model.efficiencies import EFFICIENCIES
 from robomodel.model.elements import units_of
 from robomodel.model.parameters import unit_of
 from robomodel.reports.document import Bullets, Cell, Document, Part, Section, Table
@@ -35,7 +36,7 @@ EFFECTIVE = (
     "'samples count as': as many samples with independent errors would tell as much; errors are "
     "alike for some time, which all deviations take into account."
 )
-SENSORS = ("offset", "ratio", "constant", "efficiency", "backdrive")
+SENSORS = ("offset", "ratio", "constant")
 TITLES = {
     "bias": "bias (half the difference both ways)",
     "damping difference": "half the difference of damping both ways",
@@ -62,6 +63,7 @@ def document(fit: Identified, model: Model, source: str, unused: Sequence[str] =
                 [_residuals(fit, model), *([EFFECTIVE] if fit.fitted else [])]),
         Section("Friction beside Coulomb's and viscous friction", [_friction(fit)]),
         Section("Forms of friction, by prediction of blocks not seen", [_forms(fit)]),
+        Section("Losses of gears", [_losses(fit)]),
         Section("Delays of forces behind the motion", [_delays(fit)]),
         Section("Sensors", [_sensors(fit)]),
         Section("Measured and predicted forces", list(_plots(fit, model))),
@@ -272,8 +274,17 @@ def _delays(fit: Identified) -> Table:
     return Table(["coordinate", "delay [s]", "deviation"], rows, digits=4)
 
 
+def _losses(fit: Identified) -> Table:
+    """Efficiencies by actuator."""
+    found = {(x.name, x.kind): f"{x.value:.4g} ± {x.deviation:.2g}" for x in fit.sensors}
+    names = [each.name for each in fit.sensors if each.kind == EFFICIENCIES[0]]
+    rows: list[list[Cell]] = [[name, *(found[name, kind] for kind in EFFICIENCIES)]
+                              for name in names]  # fmt: skip
+    return Table(["motor", "efficiency while it drives", "while it is driven"], rows)
+
+
 def _sensors(fit: Identified) -> Table:
-    """Other quantities of sensors, and efficiencies."""
+    """Other quantities of sensors."""
     rows: list[list[Cell]] = [
         [each.title, float(each.value), f"± {each.deviation:.2g}"]
         for each in fit.sensors if each.kind in SENSORS
