@@ -1,4 +1,4 @@
-"""Losses of gears in a measured motion: what reaches the joints of the motors' forces.
+"""Gears in a measured motion: what reaches the joints of the motors' forces, and other ratios.
 
 Of a motor's force P, less what its rotor and bearing take, η P reaches the joints while it drives,
 and P/η_b while they drive it (both as of :class:`robomodel.dynamics.contact.problem.Meshes`). So
@@ -21,6 +21,7 @@ from robomodel.dynamics.actuators.maps import actuator_map
 from robomodel.dynamics.baselines import spanning_tree
 from robomodel.dynamics.recursions.rnea import rnea
 from robomodel.model.model import Model
+from robomodel.model.parameters import closed_anew, parameterized
 from robomodel.scalars import stack, unstack
 
 
@@ -160,3 +161,21 @@ def carried(
             (row,) = node.freedoms
             needed = needed - joint.law.bias * model.constraint_jacobian(q)[..., row, :]
     return needed
+
+
+def with_ratios(model: Model, factors: Mapping[str, float]) -> Model:
+    """The model with its couplings' ratios multiplied by ``factors``.
+
+    ``factors``: by the couplings' names; a mimic has its joint's name.
+    """
+    values: dict[str, float] = {}
+    for each in model.couplings:
+        if each.name in factors:
+            dependent = next(n for n, _ in each.terms if not _independent(model, n))
+            others = {f"{each.name}.{n}": k for n, k in each.terms if n != dependent}
+            values |= {name: factors[each.name] * k for name, k in others.items()}
+    return closed_anew(parameterized(model, values), model)
+
+
+def _independent(model: Model, name: str) -> bool:
+    return model.joints[model.joint_names.index(name)].independent

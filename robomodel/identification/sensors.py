@@ -28,7 +28,7 @@ from robomodel.errors import (
     few,
     warn,
 )
-from robomodel.identification.gears import Gears, carried
+from robomodel.identification.gears import Gears, carried, with_ratios
 from robomodel.identification.regressors import regressor, windowed
 from robomodel.identification.windows import Windows
 from robomodel.model.arguments import as_array, as_numbers, common_batch
@@ -36,7 +36,7 @@ from robomodel.model.configurations.following import read
 from robomodel.model.configurations.states import check_finite
 from robomodel.model.efficiencies import EFFICIENCIES, can_lose, with_efficiencies
 from robomodel.model.model import Model
-from robomodel.model.parameters import closed_anew, parameterized, parameters
+from robomodel.model.parameters import parameters
 from robomodel.scalars import stack, unstack
 from robomodel.tolerances import DIFFERENCE, OPEN, SINGULAR, TINY
 
@@ -894,21 +894,3 @@ def _guessed(readings: Sensors) -> Sensors:
         for u in readings.unknowns
     ]
     return replace(readings, constants=constants, unknowns=tuple(unknowns))
-
-
-def with_ratios(model: Model, factors: Mapping[str, float]) -> Model:
-    """The model with its couplings' ratios multiplied by ``factors``.
-
-    ``factors``: by the couplings' names; a mimic has its joint's name.
-    """
-    values: dict[str, float] = {}
-    for each in model.couplings:
-        if each.name in factors:
-            dependent = next(n for n, _ in each.terms if not _independent(model, n))
-            others = {f"{each.name}.{n}": k for n, k in each.terms if n != dependent}
-            values |= {name: factors[each.name] * k for name, k in others.items()}
-    return closed_anew(parameterized(model, values), model)
-
-
-def _independent(model: Model, name: str) -> bool:
-    return model.joints[model.joint_names.index(name)].independent
