@@ -49,7 +49,7 @@ FILES = {
 RATE = 200  # Hz of the samples that are fitted
 INNER = slice(RATE // 4, -RATE // 4)  # samples that are compared
 
-WINDOW = 40  # samples of a motion that MuJoCo's toolbox compares
+WINDOW = 100  # samples of a motion that MuJoCo's toolbox compares
 SYSID_LOSSES = (("damping", 0.5, 20.0), ("frictionloss", 0.5, 20.0), ("armature", 0.05, 2.0))
 """What MuJoCo's toolbox fits of each joint: first value and largest one."""
 
