@@ -49,6 +49,7 @@ Library: TypeAlias = Literal["Pinocchio", "MuJoCo", "Drake"]
 Form: TypeAlias = Literal["same", "circle", "rpy", "placed"]
 Turned: TypeAlias = Literal["", "linear", "angular", "both"]
 State: TypeAlias = Array | tuple[Array, ...]
+Runs: TypeAlias = tuple[tuple[slice, slice], ...]
 Pieces: TypeAlias = dict[str, tuple[int, int]]  # their joint's name → its positions, velocities
 
 _UNIVERSE, _ROOT = "universe", "root_joint"  # Pinocchio's names of the world and of a root joint
@@ -90,14 +91,26 @@ class JointOrder:
     turned: Turned = ""
     advance: tuple[int, int, float] | None = None
 
+    @property
+    def plain(self) -> bool:
+        """True if the numbers are the same in another place."""
+        return self.form == "same" and not self.turned and self.advance is None
+
 
 @dataclass(frozen=True, slots=True)
 class LibraryLayout:
-    """The sizes of the other library's q and v, and our joints in them."""
+    """The sizes of the other library's q and v, and our joints in them.
+
+    ``same_q`` and ``same_v`` are those whose numbers are the same there: runs of our places,
+    and of those there. ``parts`` are the others.
+    """
 
     library: Library
     nq: int
     nv: int
+    nodes: frozenset[int]
+    same_q: Runs
+    same_v: Runs
     parts: tuple[JointOrder, ...]
 
 
@@ -105,17 +118,18 @@ def find_layout(model: Model, library: Library, joints: object) -> LibraryLayout
     """The places of the model's joints in the library; ``joints`` as of :meth:`Model.to_order`."""
     if joints is None or isinstance(joints, Iterable):
         return _by_names(model, library, None if joints is None else as_names(joints, "joints"))
-    return _laid_out(model, library, _renamed(model, library, _read(library, joints)))
+    return _laid_out(model, library, tuple(_renamed(model, library, _read(library, joints))))
 
 
 @cached_on_model
 def _by_names(model: Model, library: Library, names: tuple[str, ...] | None) -> LibraryLayout:
     """The layout for names in the library's order; None: the order in which it reads the file."""
     order = _file_order(model, library) if names is None else names
-    return _laid_out(model, library, _counted(model, library, order))
+    return _laid_out(model, library, tuple(_counted(model, library, order)))
 
 
-def _laid_out(model: Model, library: Library, slots: Sequence[Slot]) -> LibraryLayout:
+@cached_on_model
+def _laid_out(model: Model, library: Library, slots: tuple[Slot, ...]) -> LibraryLayout:
     by_name = {slot.name: slot for slot in slots}
     parts, used = [], set()
     for body in range(len(model.joints)):
@@ -131,7 +145,28 @@ def _laid_out(model: Model, library: Library, slots: Sequence[Slot]) -> LibraryL
             )
     nq = max((slot.q + slot.nq for slot in slots), default=0)
     nv = max((slot.v + slot.nv for slot in slots), default=0)
-    return LibraryLayout(library, nq, nv, tuple(parts))
+    same_q, same_v = list[tuple[int, int]](), list[tuple[int, int]]()
+    for part in parts:
+        if part.plain:
+            node = model.nodes[part.node]
+            same_q += zip(_range(node.positions), part.q, strict=True)
+            same_v += zip(node.freedoms, part.v, strict=True)
+    return LibraryLayout(
+        library, nq, nv, frozenset(part.node for part in parts), _runs(same_q), _runs(same_v),
+        tuple(part for part in parts if not part.plain),
+    )  # fmt: skip
+
+
+def _runs(pairs: Iterable[tuple[int, int]]) -> Runs:
+    """Places that follow each other on both sides, together: copies of slices are fast."""
+    runs = list[tuple[slice, slice]]()
+    for one, other in pairs:
+        if runs and (runs[-1][0].stop, runs[-1][1].stop) == (one, other):
+            first, second = runs.pop()
+            runs.append((slice(first.start, one + 1), slice(second.start, other + 1)))
+        else:
+            runs.append((slice(one, one + 1), slice(other, other + 1)))
+    return tuple(runs)
 
 
 # ---- a joint of ours in the other library --------------------------------------------------------
@@ -384,7 +419,8 @@ def to_order(model: Model, library: str, joints: object, state: Mapping[str, Any
     """Our state in the other library's order: q alone, or a tuple with v, a, tau."""
     known = library_of(library)
     layout = find_layout(model, known, joints)
-    _check_complete(model, layout, {body for body, _ in _independent(model)})
+    bodies, independent = _independent(model)
+    _check_complete(model, layout, bodies)
     state = _arrays(model.nq, model.nv, "nq", "nv", state)
     batch = common_batch(**state)
     positions = model._spanning(state["q"])
@@ -397,9 +433,14 @@ def to_order(model: Model, library: str, joints: object, state: Mapping[str, Any
             spanning["a"] = linear + model.constraint_bias(state["q"], state["v"])
     if "tau" in state:
         spanning["tau"] = np.zeros((*state["tau"].shape[:-1], model.n_joint_velocities))
-        for n, (_, column) in enumerate(_independent(model)):
-            spanning["tau"][..., column] = state["tau"][..., n]
+        for ours, column in independent:
+            spanning["tau"][..., column] = state["tau"][..., ours]
     result |= {name: np.zeros((*batch, layout.nv)) for name in spanning}
+    for ours, theirs in layout.same_q:
+        result["q"][..., theirs] = positions[..., ours]
+    for ours, theirs in layout.same_v:
+        for name, x in spanning.items():
+            result[name][..., theirs] = x[..., ours]
     for part in layout.parts:
         node = model.nodes[part.node]
         position = positions[..., node.positions]
@@ -422,13 +463,19 @@ def from_order(model: Model, library: str, joints: object, state: Mapping[str, A
     """The other library's state in our order: q alone, or a tuple with v, a, tau."""
     known = library_of(library)
     layout = find_layout(model, known, joints)
-    in_q = {body for cluster in model.clusters for body, _, _ in joint_slices(model, cluster)}
-    _check_complete(model, layout, in_q | {body for body, _ in _independent(model)})
+    in_q, stored = _stored(model)
+    bodies, independent = _independent(model)
+    _check_complete(model, layout, in_q | bodies)
     sizes = f"{known}'s nq", f"{known}'s nv"
     state = _arrays(layout.nq, layout.nv, *sizes, state)
     batch = common_batch(**state)
     positions = np.zeros((*batch, model.n_joint_positions))
     spanning = {n: np.zeros((*batch, model.n_joint_velocities)) for n in state if n != "q"}
+    for ours, theirs in layout.same_q:
+        positions[..., ours] = state["q"][..., theirs]
+    for ours, theirs in layout.same_v:
+        for name, x in spanning.items():
+            x[..., ours] = state[name][..., theirs]
     for part in layout.parts:
         node = model.nodes[part.node]
         position = _as_ours(node, part.form, state["q"][..., part.q])
@@ -442,18 +489,16 @@ def from_order(model: Model, library: str, joints: object, state: Mapping[str, A
             bias = _turning_bias(node, part, back(rates["v"], None)) if name == "a" else None
             spanning[name][..., node.velocities] = back(rate, bias)
     result = {"q": np.zeros((*batch, model.nq))}
-    for cluster in model.clusters:
-        for body, place, _ in joint_slices(model, cluster):
-            node = model.nodes[body]
-            position = positions[..., node.positions]
-            result["q"][..., cluster.q][..., place] = position
-    columns = [column for _, column in _independent(model)]
+    for ours, theirs in stored:
+        result["q"][..., ours] = positions[..., theirs]
     for name, x in spanning.items():
         if name == "tau":  # all joints' forces, as they push what is independent
             G = model.constraint_jacobian(result["q"])
             result[name] = np.einsum("...ij,...i->...j", G, x)
         else:
-            result[name] = x[..., columns]
+            result[name] = np.zeros((*batch, model.nv))
+            for ours, column in independent:
+                result[name][..., ours] = x[..., column]
     return _returned(result)
 
 
@@ -473,18 +518,28 @@ def _returned(result: dict[str, Array]) -> State:
     return result["q"] if len(result) == 1 else tuple(result.values())
 
 
-def _independent(model: Model) -> Iterator[tuple[int, int]]:
-    """The body and the spanning velocity of each of our independent ones."""
+@cached_on_model
+def _independent(model: Model) -> tuple[frozenset[int], Runs]:
+    """The bodies of our independent velocities, and the places of these among all velocities."""
     body_of = {column: n for n, node in enumerate(model.nodes) for column in node.freedoms}
-    for cluster in model.clusters:
-        for index in cluster.columns:
-            column = cluster.spanning_v.start + index
-            yield body_of[column], column
+    columns = [c.spanning_v.start + index for c in model.clusters for index in c.columns]
+    return frozenset(body_of[column] for column in columns), _runs(enumerate(columns))
 
 
-def _check_complete(model: Model, layout: LibraryLayout, needed: set[int]) -> None:
-    placed = {part.node for part in layout.parts}
-    missing = [model.joints[body].name for body in sorted(needed - placed)]
+@cached_on_model
+def _stored(model: Model) -> tuple[frozenset[int], Runs]:
+    """The bodies whose joints' positions are in q, and the places of q among all positions."""
+    bodies = [body for c in model.clusters for body, _, _ in joint_slices(model, c)]
+    places = [i for body in bodies for i in _range(model.nodes[body].positions)]
+    return frozenset(bodies), _runs(enumerate(places))
+
+
+def _range(places: slice) -> range:
+    return range(places.start, places.stop)
+
+
+def _check_complete(model: Model, layout: LibraryLayout, needed: frozenset[int]) -> None:
+    missing = [model.joints[body].name for body in sorted(needed - layout.nodes)]
     if missing:
         raise ValueError(
             f"{layout.library}'s order has no joint {few(missing)}, which q or v of "

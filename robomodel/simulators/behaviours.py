@@ -159,6 +159,30 @@ _MUJOCO = (
               "does not couple them", "4.0.0", "docs/mjcf.md#tendons", ()),
 )  # fmt: skip
 
+_MJX = (
+    Behaviour("mjx", ("mjcf",), "loops",
+              "holds loops without J̇ v, the rate of their Jacobian, other than MuJoCo 4.0: "
+              "accelerations of linkages 1.6 to 5 % off at 1 rad/s, more as speeds squared",
+              "3.17.0", "findings/mujoco_warp_and_mjx_rates_of_constraints.sh",
+              ("accelerations",)),
+    Behaviour("mjx", ("mjcf",), "every robot",
+              "has entries of its mass matrix between branches, other than MuJoCo, so that "
+              "armature of tendons couples them", "3.17.0", _TRIED, ()),
+    Behaviour("mjx", ("mjcf",), "every robot",
+              "leaves out the armature of actuators, which MuJoCo and mujoco-warp count",
+              "3.17.0", _TRIED, (), None, "writes armature of joints and tendons", mended=True),
+)  # fmt: skip
+
+_WARP = (
+    Behaviour("mujoco_warp", ("mjcf",), "couplings, mimics and loops",
+              "holds equality constraints as MuJoCo does, in single precision: accelerations 0.01 "
+              "to 4 % off by solver Newton, less by CG", "4.0.0", _TEST, ("accelerations",)),
+    Behaviour("mujoco_warp", ("mjcf",), "loops",
+              "holds loops with the rate of their Jacobian at the last call's velocities: nothing "
+              "of it in the first step after `put_data` or a reset", "4.0.0",
+              "findings/mujoco_warp_and_mjx_rates_of_constraints.sh", ()),
+)  # fmt: skip
+
 _PINOCCHIO = (
     *_words_of_urdf("pinocchio", mimics=False, damping=False),
     Behaviour("pinocchio", URDF, "mimics",
@@ -306,7 +330,7 @@ _GENESIS = (
 )  # fmt: skip
 
 BEHAVIOURS: tuple[Behaviour, ...] = (
-    *_MUJOCO, *_PINOCCHIO, *_DRAKE, *_NEWTON, *_PYBULLET, *_GENESIS,
+    *_MUJOCO, *_MJX, *_WARP, *_PINOCCHIO, *_DRAKE, *_NEWTON, *_PYBULLET, *_GENESIS,
 )  # fmt: skip
 """The table, by simulator."""
 

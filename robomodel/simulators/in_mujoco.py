@@ -39,23 +39,31 @@ class MujocoModel:
                 self.limits[name] = float(lower), float(upper)
 
     def numbers(self, state: State) -> Numbers:
-        """At a state, by ``mj_forward``: qacc holds the equality constraints softly."""
+        """At a state, by :meth:`forward`: qacc holds the equality constraints softly."""
         mujoco, model, data = self.mujoco, self.model, self.data
         mujoco.mj_resetData(model, data)
         for i, place in enumerate(self.places):
             if place.name in state.positions:
                 at, q = int(model.jnt_qposadr[i]), state.positions[place.name]
                 data.qpos[at : at + len(q)] = q if len(q) == 1 else np.roll(q, 1)
-        mujoco.mj_forward(model, data)
+        self.forward()
         gravity = data.qfrc_bias.copy()
         data.qvel[:] = spread(self.places, self.nv, state.velocities)
         data.qfrc_applied[:] = spread(self.places, self.nv, state.forces)
-        mujoco.mj_forward(model, data)
-        mass = np.zeros((self.nv, self.nv))
-        mujoco.mj_fullM(model, data, mass)
-        return Numbers(mass, gravity, data.qacc.copy(), self._rows())
+        self.forward()
+        return Numbers(self.mass(), gravity, data.qacc.copy(), self.rows())
 
-    def _rows(self) -> Any:
+    def forward(self) -> None:
+        """Fill ``data`` from its positions, velocities and applied forces."""
+        self.mujoco.mj_forward(self.model, self.data)
+
+    def mass(self) -> Any:
+        """The mass matrix."""
+        mass = np.zeros((self.nv, self.nv))
+        self.mujoco.mj_fullM(self.model, self.data, mass)
+        return mass
+
+    def rows(self) -> Any:
         """The Jacobian of active equality constraints."""
         mujoco, data = self.mujoco, self.data
         jacobian = np.zeros((data.nefc, self.nv))

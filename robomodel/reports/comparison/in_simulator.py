@@ -27,7 +27,7 @@ from robomodel.simulators.written import written_for
 from robomodel.writing import write_for
 
 ADAPTERS: tuple[Simulator, ...] = (
-    "mujoco", "pinocchio", "drake", "newton", "pybullet", "genesis",
+    "mujoco", "mjx", "mujoco_warp", "pinocchio", "drake", "newton", "pybullet", "genesis",
 )  # fmt: skip
 GRAVITY = (0.0, 0.0, -9.81)
 SUFFIXES: Mapping[str, Format] = {
@@ -131,8 +131,8 @@ def compare_in(
 
     Args:
         model: The robot.
-        simulator: "mujoco", "pinocchio", "drake", "newton", "pybullet" or "genesis", which must be
-            installed.
+        simulator: "mujoco", "mjx", "mujoco_warp", "pinocchio", "drake", "newton", "pybullet" or
+            "genesis", which must be installed.
         path: A file of this robot; by default one is written for the simulator.
         advised: The file at ``path`` was written for the simulator, and is loaded as a user does
             who follows the warnings; by default as one who does not.
@@ -173,7 +173,7 @@ def _found(simulator: Simulator) -> None:
 
     Before a file is written: Newton passes over its own schemas where USD was used before.
     """
-    module = {"drake": "pydrake"}.get(simulator, simulator)
+    module = {"drake": "pydrake", "mjx": "mujoco.mjx"}.get(simulator, simulator)
     try:
         import_module(module)
     except ImportError as error:
