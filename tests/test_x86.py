@@ -89,7 +89,7 @@ def assert_same_bits(x: np.ndarray, y: np.ndarray) -> None:
     ("seed", "steps", "dtype"),
     [
         (0, 250, "float64"),
-        (1, 60, "float32"),
+        pytest.param(1, 60, "float32", marks=pytest.mark.slow),
         pytest.param(2, 2600, "float64", marks=pytest.mark.slow),
         pytest.param(3, 2600, "float32", marks=pytest.mark.slow),
     ],

@@ -32,6 +32,7 @@ from robomodel.cli.files import code, convert
 from robomodel.cli.identification import calibrate, excite, identify
 from robomodel.cli.joint_states import joint_states
 from robomodel.cli.lint import lint
+from robomodel.cli.mcp import mcp
 from robomodel.cli.models import info, robots
 from robomodel.cli.pictures import design, graph, view
 from robomodel.cli.reports import actuation, armature, compare, validate
@@ -77,6 +78,7 @@ COMMANDS = (
     calibrate,
     excite,
     joint_states,
+    mcp,
 )
 """The functions of the commands, by which these are named."""
 

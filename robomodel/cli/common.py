@@ -440,8 +440,27 @@ def _print(result: Result, output: Path | None, warned: list[str] | None) -> Non
             text = result.text
             typer.echo(result.document.text(width, coloured=terminal) if text is None else text, to)
         else:
-            data = result.document.as_dict()
-            print_json({**data, "warnings": [*data.get("warnings", []), *warned]}, to)
+            print_json(_with_warnings(result.document.as_dict(), warned), to)
+
+
+def as_data(file: str, work: Callable[[], Result | Document]) -> dict[str, Any]:
+    """The JSON document of a command on a file, or that of its error, without printing it."""
+    with arguments_written(as_option), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", DescriptionWarning)
+        warnings.simplefilter("ignore", DeprecationWarning)
+        try:
+            result = work()
+        except _USER_ERRORS as error:
+            user_error = UserError.of(error, file)
+            user_error.warnings = _texts(caught)
+            return user_error.as_dict()
+    data = (result.document if isinstance(result, Result) else result).as_dict()
+    return _with_warnings({**data, "file": file} if "robot" in data else data, _texts(caught))
+
+
+def _with_warnings(data: Mapping[str, Any], warned: list[str]) -> dict[str, Any]:
+    result: dict[str, Any] = plain({**data, "warnings": [*data.get("warnings", []), *warned]})
+    return result
 
 
 def print_json(report: object, to: TextIO | None = None) -> None:

@@ -18,7 +18,7 @@ from typing import Any, Literal
 from lxml import etree
 
 from robomodel.errors import warn
-from robomodel.files import LFS
+from robomodel.files import LFS, may_be_read
 
 Format = Literal["urdf", "sdf", "mjcf", "usd"]
 
@@ -159,7 +159,7 @@ def _candidates(paths: Iterable[Path]) -> dict[Path, _Candidate]:
 def _candidate(path: Path) -> _Candidate | None:
     """The file as one of a robot's; None if its content is none of a robot."""
     name = path.name.lower()
-    if name.endswith(TEMPLATES) or not path.is_file():
+    if name.endswith(TEMPLATES) or not path.is_file() or not may_be_read(path):
         return None
     try:
         with path.open("rb") as stream:

@@ -38,7 +38,7 @@ from robomodel.errors import (
     did_you_mean,
     warn_of_all,
 )
-from robomodel.files import Resources
+from robomodel.files import Resources, is_confined
 from robomodel.running import Lock
 from robomodel.vocabulary import xml
 from robomodel.vocabulary.schema import MIMIC, SIZES, number, numbers, rpy_of
@@ -201,6 +201,11 @@ def expanded(
     Raises :class:`DescriptionError` where the expansion fails, and
     :class:`~robomodel.errors.MissingPackageError` if the package is not installed.
     """
+    if is_confined():
+        raise DescriptionError(
+            "files of xacro are not expanded here, as they open any files: expand it before",
+            Source(file),
+        )
     xml.parse(text, file)  # refuses malformed XML, and entities, which the package would expand
     try:
         import xacro
