@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -302,3 +303,21 @@ def test_small_robots_in_a_simulator(simulator: str) -> None:
             assert found.error < 3e-3, (name, str(found))
         else:
             assert found.explained, (name, str(found))
+
+
+RECIPES = {"MJX": "mjx", "mujoco-warp": "mujoco_warp", "Newton": "newton", "Genesis": "genesis"}
+
+
+@pytest.mark.simulators
+@pytest.mark.parametrize("title", RECIPES)
+def test_recipes_of_residual_torque_run(title: str, tmp_path: Path, monkeypatch) -> None:
+    """The loop of a simulator on docs/residual.md moves the tree as the robot; it asserts so."""
+    if not installed(RECIPES[title]):
+        pytest.skip(f"{title} is not installed")
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    for section in re.split("^## ", (ROOT / "docs/residual.md").read_text("utf-8"), flags=re.M):
+        head = section.partition("\n")[0]
+        kinds = {"The recipe": "python", "MuJoCo": "python", title: "py"}
+        for code in re.findall(rf"```{kinds.get(head)}\n(.*?)```", section, re.S):
+            exec(compile(code, head, "exec"), names)

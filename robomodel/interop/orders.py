@@ -619,8 +619,11 @@ def _turn(
     turn = turns.unrotate if back else turns.rotate
 
     def turned(rate: Array, bias: Array | None) -> Array:
-        motion = relative_motion(node.joint, unstack(rate))
-        angular, linear = motion.angular, motion.linear
+        if isinstance(node.joint, Floating):  # its entries are these, without sums of zeros
+            angular, linear = _vec(rate[..., :3]), _vec(rate[..., 3:])
+        else:
+            motion = relative_motion(node.joint, unstack(rate))
+            angular, linear = motion.angular, motion.linear
         if bias is not None and not back:
             linear = plus(linear, _vec(bias))
         if part.turned != "linear":
@@ -637,6 +640,8 @@ def _turn(
 def _entries(node: Node, motion: Motion, *like: Array) -> Array:
     """The joint's velocities in a relative motion, with the batch axes of ``like``."""
     batch = np.broadcast_shapes(*(x.shape[:-1] for x in like))
+    if isinstance(node.joint, Floating):
+        return stack([*motion.angular, *motion.linear], batch)
     entries: Vector = [
         inner(s.angular, motion.angular) if s.angular != ZERO else inner(s.linear, motion.linear)
         for s in node.joint.subspace
