@@ -126,10 +126,12 @@ def curves(
     starts: Sequence[Array],
     columns: Sequence[int],
     chart: Sequence[int] | None = None,
+    beside: Sequence[Half] = (),
 ) -> list[Curve]:
     """The curves of these velocities from every start, others of ``chart`` at rest.
 
-    ``chart``: columns that tell the cluster's motion; None for the independent ones.
+    ``chart``: columns that tell the cluster's motion; None for the independent ones. ``beside``:
+    halves of other paths, which are followed at once.
     """
     part = whole_part(model, motion.cluster.index)
     chart = motion.cluster.columns if chart is None else chart
@@ -138,7 +140,7 @@ def curves(
         for start in starts
         for column in columns
     ]
-    walk([half for each in sweeps for half in each.halves])
+    walk([*beside, *(half for each in sweeps for half in each.halves)])
     return [each.curve() for each in sweeps]
 
 

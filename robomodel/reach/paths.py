@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from robomodel.arrays import Array, Indices
+from robomodel.arrays import Array, Indices, Mask
 from robomodel.mechanism import closure as newton
 from robomodel.mechanism.closure import LinearCoupling
 from robomodel.mechanism.compiled import CompiledGeometry
@@ -450,11 +450,23 @@ def walk(halves: Sequence[Half]) -> None:
             ways = some[0].part.ahead(there, before, some[0].held)
             fine = np.einsum("ncm,nm,nc->n", there.n, ways, before) > AHEAD
             fine &= ends == Ends.FINE
+            charts = _charts(some, there.q, fine)
             for n, half in enumerate(some):
                 if fine[n]:
-                    half.take(there[[n]], ways[n])
+                    half.take(there[[n]], ways[n], charts.get(n))
                 else:
                     half.shorten()
+
+
+def _charts(halves: Sequence[Half], q: Array, fine: Mask) -> dict[int, Chart]:
+    """The charts of halves that have one, at the ends q (n, nq) of their strides."""
+    before = {n: half.ends.chart for n, half in enumerate(halves)
+              if fine[n] and half.ends is not None and half.ends.chart is not None}  # fmt: skip
+    result: dict[int, Chart] = {}
+    for shape in {each.rows.shape for each in before.values()}:
+        mine = {n: each for n, each in before.items() if each.rows.shape == shape}
+        result |= zip(mine, turned_together([*mine.values()], q[[*mine]]), strict=True)
+    return result
 
 
 class Half:
@@ -485,13 +497,16 @@ class Half:
             q, self.going = self.q[-1], False
             self.end = End(q, "dead point", self.part.loop_of(self.tangents[-1], q))
 
-    def take(self, there: Points, way: Array) -> None:
-        """A stride, up to what ends the path on it; there it goes on along ``way`` (m,)."""
+    def take(self, there: Points, way: Array, chart: Chart | None) -> None:
+        """A stride, up to what ends the path on it; there it goes on along ``way`` (m,).
+
+        ``chart``: that of the ends there.
+        """
         q, tangent, stride = self.q[-1], self.tangents[-1], self.stride
         moved, ahead = there.q[0], self.part.whole(there.n[0] @ way, self.held)
         if self.ends is not None:
             step = PathStep(self.part, self.held, self.at, tangent, stride, moved, ahead)
-            event = self.ends.first(step)
+            event = self.ends.first(step, chart)
             if event is not None:
                 self.end, direction = event
                 self.going = False
@@ -620,6 +635,14 @@ class Chart:
         return motion
 
 
+def turned_together(charts: Sequence[Chart], q: Array) -> list[Chart]:
+    """Charts of one part and as many rows at neighbours q (n, nq), one of each."""
+    first, rows = charts[0], np.array([each.rows for each in charts])
+    stacked = Chart(first.part, q, first.interest, rows, np.array([c.basis for c in charts]))
+    basis = stacked.turned(q).basis
+    return [replace(each, q=at, basis=b) for each, at, b in zip(charts, q, basis, strict=True)]
+
+
 @dataclass(frozen=True, eq=False)
 class PathStep:
     """From one point of a path to the next, of a length, while columns are held."""
@@ -692,6 +715,7 @@ class _Ends:
     part: Part
     chart: Chart | None
     columns: list[int]
+    places: list[int]
     sides: Array
     limits: Array
 
@@ -699,22 +723,22 @@ class _Ends:
     def at(part: Part, start: Array) -> _Ends:
         """From a start; joints that it has beyond a limit go no further."""
         columns = list(part.limited)
-        here = start[[part.place[c] for c in columns]]
+        places = [part.place[c] for c in columns]
+        here = start[places]
         sides = np.repeat([-1.0, 1.0], len(columns))
         limits = np.concatenate(
             [-np.minimum(part.low[columns], here), np.maximum(part.high[columns], here)]
         )
-        return _Ends(part, Chart.at(part, start), 2 * columns, sides, limits)
+        return _Ends(part, Chart.at(part, start), 2 * columns, 2 * places, sides, limits)
 
-    def first(self, step: PathStep) -> tuple[End, Array] | None:
-        """The end of the path on a step, and the tangent there."""
+    def first(self, step: PathStep, there: Chart | None) -> tuple[End, Array] | None:
+        """The end of the path on a step to where the chart is ``there``, and the tangent there."""
         first, by, kind = math.inf, "", ""
         part, chart = self.part, self.chart
         for n in self._near(step):
             at = self._meets(step, n)
             if at < first - WITHIN:
                 first, by, kind = at, part.names[self.columns[n]], "limit"
-        there = None if chart is None else chart.turned(step.moved)
         if chart is not None and there is not None and there.value < 0.0:
 
             def orientation(p: Array, _: Array) -> float:
@@ -733,10 +757,11 @@ class _Ends:
 
     def _near(self, step: PathStep) -> list[int]:
         """The limits that joints may meet on the way: beyond at its end, or turning back there."""
-        place = [self.part.place[c] for c in self.columns]
+        if not self.columns:
+            return []
         rates = self.sides * self.part.unit[self.columns]
         before, after = rates * step.tangent[self.columns], rates * step.along[self.columns]
-        x, ahead = self.sides * step.start.q[0, place], self.sides * step.moved[place]
+        x, ahead = (self.sides * q[self.places] for q in (step.start.q[0], step.moved))
         bulge = 0.25 * step.length * np.maximum(before, -after)
         turning = (before > 0.0) & (after < 0.0) & (np.maximum(x, ahead) + bulge > self.limits)
         near: list[int] = np.flatnonzero((ahead > self.limits + WITHIN) | turning).tolist()

@@ -37,6 +37,7 @@ from robomodel.model.spins import find_spins
 from robomodel.reach.groups import compiled_geometry, crossing, split, units
 from robomodel.reach.motions import ClusterMotion
 from robomodel.reach.paths import (
+    Half,
     Part,
     Path,
     RangeEnd,
@@ -199,31 +200,50 @@ def ranges_from(model: Model, name: str, q: Array) -> list[JointRange]:
 
     The first says which joints of the cluster are held.
     """
-    joint = next(each for each in model.joints if each.name == name)
-    cluster = next(c for c in model.clusters if name in c.joints)
-    column, held = held_columns(model, cluster, name, q[0])
-    labels = [column.label for column in columns_of(model, cluster)]
-    held = without_spins(model, cluster, column, held)
-    place, part = _places(cluster), part_of(model, cluster, column, held)
-    resting = [c for c in held if c in part.columns]
-    spanning = [spanning_start(cluster, x[cluster.q]) for x in q]
-    looped = part.rows and len(part.linear) < len(part.conditions)
-    halves = [halves_from(part, x, resting, column) if looped else () for x in spanning]
-    walk([half for pair in halves for half in pair])
-    ranges = []
-    for x, pair in zip(spanning, halves, strict=True):
-        start = float(x[place[column]])
-        if not part.rows:
-            ends = _own_limits(part, column)
-        elif not looped:
-            ends = _linear(part, column, x, held)
-        elif pair:
-            ends = joined(*pair).range(column)
-        else:
-            ends = RangeEnd(start, "", ""), RangeEnd(start, "", "")
-        at = tuple((labels[c], float(x[place[c]])) for c in held if c in place)
-        ranges.append(_named(joint, start, ends, at))
-    return ranges
+    ranges = RangesFrom(model, name, q)
+    walk(ranges.halves)
+    return ranges.found()
+
+
+class RangesFrom:
+    """:func:`ranges_from`, with the halves of paths that are to be followed."""
+
+    def __init__(self, model: Model, name: str, q: Array) -> None:
+        self.joint = next(each for each in model.joints if each.name == name)
+        cluster = self.cluster = next(c for c in model.clusters if name in c.joints)
+        column, held = held_columns(model, cluster, name, q[0])
+        self.labels = [column.label for column in columns_of(model, cluster)]
+        held = without_spins(model, cluster, column, held)
+        part = part_of(model, cluster, column, held)
+        resting = [c for c in held if c in part.columns]
+        self.spanning = [spanning_start(cluster, x[cluster.q]) for x in q]
+        looped = self.looped = part.rows and len(part.linear) < len(part.conditions)
+        self.pairs = [halves_from(part, x, resting, column) if looped else ()
+                      for x in self.spanning]  # fmt: skip
+        self.column, self.held, self.part = column, held, part
+
+    @property
+    def halves(self) -> list[Half]:
+        """All of their halves."""
+        return [half for pair in self.pairs for half in pair]
+
+    def found(self) -> list[JointRange]:
+        """Once these are followed: the ranges."""
+        part, column, held, place = self.part, self.column, self.held, _places(self.cluster)
+        ranges = []
+        for x, pair in zip(self.spanning, self.pairs, strict=True):
+            start = float(x[place[column]])
+            if not part.rows:
+                ends = _own_limits(part, column)
+            elif not self.looped:
+                ends = _linear(part, column, x, held)
+            elif pair:
+                ends = joined(*pair).range(column)
+            else:
+                ends = RangeEnd(start, "", ""), RangeEnd(start, "", "")
+            at = tuple((self.labels[c], float(x[place[c]])) for c in held if c in place)
+            ranges.append(_named(self.joint, start, ends, at))
+        return ranges
 
 
 def _named(
@@ -354,11 +374,11 @@ def part_of(model: Model, cluster: Cluster, column: int, kept: Sequence[int] = (
 @cached_on_model
 def whole_part(model: Model, index: int) -> Part:
     """A cluster as one part, with all of its joints and conditions."""
-    cluster = model.clusters[index]
-    links = frozenset(range(len(cluster.bodies)))
-    chart = np.eye(cluster.geometry.nv)[list(cluster.columns)]
-    conditions = tuple(_conditions(cluster.geometry))
-    return _part(model, index, _Reduced(conditions, (links,), frozenset(), chart, ()), links)
+    links = frozenset(range(len(model.clusters[index].bodies)))
+    reduced = _reduced(model, index, frozenset())
+    return _part(
+        model, index, _reduced(model, index, links) if reduced.left_out else reduced, links
+    )
 
 
 @dataclass(frozen=True, eq=False)

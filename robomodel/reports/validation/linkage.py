@@ -19,7 +19,7 @@ from robomodel.model.spins import find_spins
 from robomodel.reach.curves import Curve, Singularity, curves, full_rank_rows
 from robomodel.reach.limb import limb_bodies
 from robomodel.reach.motions import ClusterMotion
-from robomodel.reach.ranges import joint_range, ranges_from
+from robomodel.reach.ranges import RangesFrom, joint_range
 from robomodel.reach.reachable import reachable
 from robomodel.reports.document import picked, plain
 from robomodel.reports.drawings import Sketch, sketch
@@ -115,15 +115,15 @@ class LinkageStudy:
     @property
     def drawn(self) -> tuple[Curve, ...]:
         """The first sweeps by the limb's joints, others of the limb at rest, as plots show them."""
-        return self._by_limb[0]
+        return self._over_limb[0]
 
     @property
     def other_sweeps(self) -> tuple[Curve, ...]:
         """The same on the nearest other way to close."""
-        return self._by_limb[1]
+        return self._over_limb[1]
 
     @cached_property
-    def _by_limb(self) -> tuple[tuple[Curve, ...], tuple[Curve, ...]]:
+    def _over_limb(self) -> tuple[tuple[Curve, ...], tuple[Curve, ...]]:
         swept = _by_limb(self.model, self.motion, self.first, self.columns, self.other, self.limb)
         return tuple(swept[0]), tuple(swept[1])
 
@@ -131,7 +131,7 @@ class LinkageStudy:
     def conditions(self) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
         """1/σ of the independent coordinates along both, at most :data:`DRAWN_UP_TO`."""
         cluster = self.motion.cluster
-        here, there = (_along(self.leading, cluster, swept) for swept in self._by_limb)
+        here, there = (_along(self.leading, cluster, swept) for swept in self._over_limb)
         return here, there
 
     @cached_property
@@ -195,7 +195,7 @@ def study(model: Model, cluster: Cluster, rotors: Turned) -> LinkageStudy:
     columns = _swept(model, cluster)
     if len(columns) > FEW_FREEDOMS:
         starts = starts[:1]
-    sweeps = _with_ranges(model, cluster, curves(model, motion, starts, columns))
+    sweeps = _with_ranges(model, motion, starts, columns)
     gaps = [sweep.gap for sweep in sweeps] + [float(np.max(motion.geometry.gap(samples)))]
     near = samples[side == side[0]]
     chosen, best = _choices(motion, near, leading)
@@ -302,19 +302,21 @@ def _by(motion: ClusterMotion, sweep: Curve, column: int) -> Curve:
     )
 
 
-def _with_ranges(model: Model, cluster: Cluster, sweeps: Sequence[Curve]) -> list[Curve]:
+def _with_ranges(
+    model: Model, motion: ClusterMotion, starts: Sequence[Array], columns: Sequence[int]
+) -> list[Curve]:
     """Curves with the ranges of :func:`robomodel.joint_range` from where they start."""
-    result = list(sweeps)
+    cluster = motion.cluster
+    q = np.tile(model.neutral(), (len(starts), 1))
+    q[:, cluster.q] = starts
     # a freedom of a joint with several has none
-    for joint in {each.joint for each in sweeps} & {*cluster.joints}:
-        mine = [n for n, each in enumerate(sweeps) if each.joint == joint]
-        q = np.tile(model.neutral(), (len(mine), 1))
-        for row, n in enumerate(mine):
-            curve = sweeps[n]
-            away = np.abs(curve.position - curve.start) + ~curve.reached * 1e3
-            q[row, cluster.q] = curve.joints[int(np.argmin(away))]
-        for n, reach in zip(mine, ranges_from(model, joint, q), strict=True):
-            result[n] = replace(sweeps[n], range=(reach.lower, reach.upper))
+    ranges = {n: RangesFrom(model, motion.labels[column], q) for n, column in enumerate(columns)
+              if motion.labels[column] in cluster.joints}  # fmt: skip
+    halves = [half for each in ranges.values() for half in each.halves]
+    result = curves(model, motion, starts, columns, beside=halves)
+    for first, each in ranges.items():
+        for n, reach in zip(range(first, len(result), len(columns)), each.found(), strict=True):
+            result[n] = replace(result[n], range=(reach.lower, reach.upper))
     return result
 
 
