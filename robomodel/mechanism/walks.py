@@ -10,6 +10,7 @@ import numpy as np
 
 from robomodel.arrays import Array, Indices
 from robomodel.mechanism.continuation import Continuation, Ends, Points, joined
+from robomodel.mechanism.roots import root
 from robomodel.tolerances import CONVERGED, NOTHING, ROUNDING, SINGULAR, TINY
 
 if TYPE_CHECKING:
@@ -201,8 +202,6 @@ class _Half:
 
     def _end(self, ends: Ends) -> None:
         """Up to the first limit that is met, or to the dead point of the sheet's joints."""
-        from scipy.optimize import brentq
-
         along, here = self.along, self.points[-1]
 
         def point(length: float) -> Points:
@@ -215,9 +214,9 @@ class _Half:
                 return float(np.max(along.limits.beyond(there.q)))
             return -float(along.along_sheet(here, there, along.sheet)[0])
 
-        length = 0.0
-        if passed(0.0) < -ROUNDING:
-            length = brentq(passed, 0.0, self.stride, xtol=ROUNDING, rtol=ROUNDING, disp=False)
+        length, now = 0.0, passed(0.0)
+        if now < -ROUNDING:
+            length = root(passed, (0.0, self.stride), (now, passed(self.stride)), ROUNDING)
         there = point(length)
         limit = int(np.argmax(along.limits.beyond(there.q)[0])) if ends == Ends.LIMIT else -1
         self.going, self.end = False, End(ends, limit)

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from robomodel.arrays import Array
 from robomodel.dynamics.contact.dry_friction import DryFriction
 from robomodel.errors import UnknownNameError, as_names, did_you_mean, warn
+from robomodel.mechanism.roots import root
 from robomodel.model.configurations.closing import left_open
 from robomodel.model.configurations.states import refuse, unit_faults
 from robomodel.model.model import Model
@@ -183,9 +184,11 @@ class LimitMargins:
         for n in np.flatnonzero(now < 0.0).tolist():
             share = 0.0
             if before[n] > 0.0:
-                from scipy.optimize import brentq
 
-                share = brentq(lambda s, n=n: self.margins(at(s))[n], 0.0, 1.0, xtol=1e-14)
+                def margin(share: float, n: int = n) -> float:
+                    return float(self.margins(at(share))[n])
+
+                share = root(margin, (0.0, 1.0), (float(before[n]), float(now[n])), 1e-14)
             if met is None or share < met[0]:
                 met = share, n
         if met is None:

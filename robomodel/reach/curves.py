@@ -40,10 +40,14 @@ Kind = Literal["dead point", "change point"]
 
 def full_rank_rows(matrix: Array, rank: int) -> list[int]:
     """Rows that span all the others: those that are longest without their part along the chosen."""
-    from scipy.linalg import qr
-
-    _, order = qr(matrix.T, mode="r", pivoting=True)
-    return sorted(order[:rank].tolist())
+    rest, chosen = matrix.copy(), list[int]()
+    for _ in range(rank):
+        sizes = np.linalg.norm(rest, axis=1)
+        sizes[chosen] = -1.0
+        chosen.append(int(np.argmax(sizes)))
+        along = rest[chosen[-1]] / max(float(sizes[chosen[-1]]), TINY)
+        rest -= np.outer(rest @ along, along)
+    return sorted(chosen)
 
 
 # ---- curves --------------------------------------------------------------------------------------
@@ -201,7 +205,12 @@ class _Sweep:
             reached,
             (float(np.min(ends)), float(np.max(ends))),
             float(np.max(motion.geometry.gap(q))),
-            tuple(sorted(_once([each for _, each in events]), key=lambda each: each.away)),
+            tuple(
+                sorted(
+                    _once([each for _, each in events]),
+                    key=lambda each: (round(each.away, 9), not each.reached),
+                )
+            ),
             (position[branch], q[branch]),
             turns,
         )

@@ -10,7 +10,7 @@ random geodesics spread points over it (:mod:`robomodel.mechanism.walks`).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -460,14 +460,7 @@ class _Splitting:
         """Groups of columns that loops, joints of several freedoms, and couplings relate."""
         related = [set(mine) for mine in self.rows] + [set(np.flatnonzero(row)) for row in left]
         related += [set(link.freedoms) for link in self.geometry.links]
-        groups: list[set[int]] = []
-        for each in related:
-            mine = {int(c) for c in each if c in free}
-            if mine:
-                touched = [group for group in groups if group & mine]
-                groups = [group for group in groups if not group & mine]
-                groups.append(mine.union(*touched))
-        return sorted(map(sorted, groups))
+        return sorted(map(sorted, merged({int(c) for c in each if c in free} for each in related)))
 
     def _basis(self, mine: Sequence[int], left: Array) -> Array:
         """Motions (columns, n) of a group that meet its couplings, in units of velocities.
@@ -583,6 +576,16 @@ class _Splitting:
         away = np.random.default_rng(GROUP_SEED).uniform(-1.0, 1.0, (4, geometry.nv)) * self.unit
         values = geometry.evaluate(geometry.integrate(np.tile(self.start, (4, 1)), away))[0]
         return bool(np.max(np.abs(values[:, list(rows)])) <= NOTHING)
+
+
+def merged(sets: Iterable[set[int]]) -> list[set[int]]:
+    """Groups of what sets have in common, directly or not."""
+    groups: list[set[int]] = []
+    for each in filter(None, sets):
+        touched = [group for group in groups if group & each]
+        groups = [group for group in groups if not group & each]
+        groups.append(each.union(*touched))
+    return groups
 
 
 def basis_of(solved: Array, free: Sequence[int], mine: Sequence[int], basis: Array) -> Array:

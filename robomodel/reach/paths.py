@@ -23,6 +23,7 @@ from robomodel.mechanism.closure import LinearCoupling
 from robomodel.mechanism.compiled import CompiledGeometry
 from robomodel.mechanism.continuation import CROSSING, Continuation, Ends, Limits, Points
 from robomodel.mechanism.continuation import joined as joined_points
+from robomodel.mechanism.roots import root
 from robomodel.tolerances import CLOSED, MOVES, NOTHING, SINGULAR, WITHIN
 
 PATH_STEP = 0.08  # radians, or cluster sizes, along a path or curve
@@ -673,8 +674,6 @@ class PathStep:
         No step of Newton's closes loops there. So the way is interpolated (Hermite's cubic, between
         both ends and tangents); the point is then closed as far as K has its rank, too.
         """
-        from scipy.optimize import brentq
-
         part, unit, q = self.part, self.part.unit, self.start.q[0]
         free = part.free(self.held)
         chord = part.geometry.difference(q, self.moved) * part.free()
@@ -689,7 +688,7 @@ class PathStep:
         def signal(share: float) -> float:
             return value(point(share), (1.0 - share) * self.tangent + share * self.along)
 
-        share = brentq(signal, 0.0, 1.0, xtol=NOTHING, disp=False)
+        share = root(signal, (0.0, 1.0), (signal(0.0), signal(1.0)), NOTHING)
         held = newton.Held(np.flatnonzero(free == 0.0).tolist())
         start, rows = point(share), list(part.rows)
         closed = newton.close(part.geometry, start, held, rows=rows, iterations=10, rank=WEAK)[0]
@@ -697,15 +696,14 @@ class PathStep:
 
     def root(self, until: float, value: Callable[[Array, Array], float]) -> float:
         """The length up to ``until`` at which a function changes its sign; 0 where it does not."""
-        from scipy.optimize import brentq
 
         def along(length: float) -> float:
             return value(*self.at(length))
 
         first = along(0.0)
-        if abs(first) <= NOTHING or first * along(until) > 0.0:
+        if abs(first) <= NOTHING or first * (last := along(until)) > 0.0:
             return 0.0
-        return float(brentq(along, 0.0, until, xtol=NOTHING, rtol=1e-14, disp=False))
+        return root(along, (0.0, until), (first, last), NOTHING)
 
 
 @dataclass

@@ -34,7 +34,7 @@ from robomodel.model.elements import (
 )
 from robomodel.model.model import Model
 from robomodel.model.spins import find_spins
-from robomodel.reach.groups import compiled_geometry, crossing, split, units
+from robomodel.reach.groups import compiled_geometry, crossing, merged, split, units
 from robomodel.reach.motions import ClusterMotion
 from robomodel.reach.paths import (
     Half,
@@ -504,12 +504,7 @@ def _offset(body: int, condition: _Condition) -> float:
 
 def _groups(conditions: Sequence[_Condition]) -> list[set[int]]:
     """Links that conditions relate, directly or not."""
-    groups: list[set[int]] = []
-    for each in conditions:
-        touched = [group for group in groups if group & each.links]
-        groups = [group for group in groups if not group & each.links]
-        groups.append(set(each.links).union(*touched))
-    return groups
+    return merged(set(each.links) for each in conditions)
 
 
 def _rank(model: Model, cluster: Cluster, reduced: _Reduced, mine: Sequence[_Condition]) -> int:

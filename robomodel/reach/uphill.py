@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from robomodel.arrays import Array
+from robomodel.mechanism.roots import root
 from robomodel.reach.paths import (
     VARIED,
     Chart,
@@ -206,13 +207,12 @@ class _Climb:
 
     def _crossing(self, q: Array, motion: Array, held: list[int], chart: Chart) -> float:
         """The share of a step at which independent velocities come to a dead point."""
-        from scipy.optimize import brentq
 
         def value(share: float) -> float:
             moved = self.part.moved(q, share * motion, held)
             return -1.0 if moved is None else chart.turned(moved).value
 
-        return float(brentq(value, 0.0, 1.0, xtol=1e-6, disp=False))
+        return root(value, (0.0, 1.0), (chart.value, value(1.0)), 1e-6)
 
     def _back(self, chart: Chart, held: list[int]) -> tuple[Array, Chart, bool] | None:
         """To the nearest dead point, by Newton's method."""
@@ -266,10 +266,10 @@ class _Climb:
 
 def _projected(gradient: Array, rows: Array) -> tuple[Array, Array]:
     """Forces of one-sided rows against a gradient, and what they leave of it."""
-    from scipy.optimize import nnls
-
     if not len(rows):
         return np.zeros(0), gradient
+    from scipy.optimize import nnls  # importing it takes a quarter of a second
+
     matrix = rows.T
     force = nnls(matrix, gradient)[0]
     return force, gradient - matrix @ force

@@ -17,6 +17,7 @@ from robomodel.model.elements import Cluster, units_of
 from robomodel.model.model import Model
 from robomodel.model.spins import find_spins
 from robomodel.reach.curves import Curve, Singularity, curves, full_rank_rows
+from robomodel.reach.groups import merged
 from robomodel.reach.limb import limb_bodies
 from robomodel.reach.motions import ClusterMotion
 from robomodel.reach.ranges import RangesFrom, joint_range
@@ -465,13 +466,9 @@ def _sides(motion: ClusterMotion, q: Array) -> Array:
 
 def _groups(motion: ClusterMotion, samples: Array) -> tuple[tuple[str, ...], ...]:
     """Groups of joints that no condition relates to each other, though in one cluster."""
-    from scipy.sparse.csgraph import connected_components
-
     used = np.max(np.abs(motion.geometry.evaluate(samples[:64])[1]), axis=0) > SAME
-    names = np.array([column.joint for column in motion.columns])
-    together = used.T.astype(int) @ used + (names[:, None] == names)
-    group = connected_components(together, directed=False)[1].tolist()
-    by_joint: dict[int, list[str]] = {}
-    for column, g in zip(motion.columns, group, strict=True):
-        by_joint.setdefault(g, []).append(column.joint)
-    return tuple(tuple(dict.fromkeys(joints)) for joints in by_joint.values())
+    names = [column.joint for column in motion.columns]
+    places = {name: n for n, name in enumerate(dict.fromkeys(names))}
+    related = [{places[names[c]] for c in np.flatnonzero(row)} for row in used]
+    found = sorted(map(sorted, merged([*related, *({n} for n in places.values())])))
+    return tuple(tuple([*places][n] for n in group) for group in found)
