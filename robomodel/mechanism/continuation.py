@@ -18,7 +18,7 @@ would need strides of a tenth of this length.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from enum import IntEnum
 from typing import Protocol
 
@@ -48,12 +48,16 @@ class Ends(IntEnum):
 
 
 class Mechanism(Protocol):
-    """Conditions on positions, and how these are moved."""
+    """Conditions on positions, and how these are moved.
 
-    def step(self, q: Array, d: Array) -> tuple[Array, Array, Array]:
+    It may have several sets of columns, as while one joint or another is held; ``case`` (n,) says
+    which each row has, by default the first.
+    """
+
+    def step(self, q: Array, d: Array, case: Indices | None = None) -> tuple[Array, Array, Array]:
         """q (n, nq) moved along d (n, columns); φ (n, rows) and K (n, rows, columns) there."""
 
-    def away(self, q0: Array, q1: Array) -> Array:
+    def away(self, q0: Array, q1: Array, case: Indices | None = None) -> Array:
         """The d (n, columns) that lead from q0 to q1."""
 
 
@@ -74,15 +78,16 @@ class Limits:
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """Closed configurations q (n, nq) with C, V and N there."""
+    """Closed configurations q (n, nq) with C, V and N there, and their cases."""
 
     q: Array
     c: Array
     v: Array
     n: Array
+    case: Indices
 
     def __getitem__(self, rows: Indices | Mask | Sequence[int]) -> Points:
-        return Points(self.q[rows], self.c[rows], self.v[rows], self.n[rows])
+        return Points(self.q[rows], self.c[rows], self.v[rows], self.n[rows], self.case[rows])
 
     def put(self, rows: Indices, others: Points) -> Points:
         """These points with others in some rows."""
@@ -140,15 +145,17 @@ class Continuation:
         """Closed configurations (n, nq) as points."""
         return self.point(q, self.mechanism.step(q, np.zeros((len(q), self.columns)))[2])
 
-    def point(self, q: Array, k: Array, c: Array | None = None) -> Points:
-        """Points with these Jacobians (n, rows, columns); ``c``: C at points that are near."""
+    def point(self, q: Array, k: Array, near: Points | None = None) -> Points:
+        """Points with these Jacobians (n, rows, columns), and others that are ``near``."""
         r, rows = self.rank, k.shape[1]
+        c, case = (None, np.zeros(len(q), dtype=np.intp)) if near is None else (near.c, near.case)
         if rows == r:
             c = np.broadcast_to(np.eye(r), (len(q), r, r))
         elif c is None:
             u, _, right = np.linalg.svd(k, full_matrices=rows < self.columns)
             basis = np.swapaxes(right, 1, 2)
-            return Points(q, np.swapaxes(u[:, :, :r], 1, 2), basis[:, :, :r], basis[:, :, r:])
+            c = np.swapaxes(u[:, :, :r], 1, 2)
+            return Points(q, c, basis[:, :, :r], basis[:, :, r:], case)
         basis, triangle = np.linalg.qr(np.swapaxes(_times(c, k), 1, 2), mode="complete")
         v, n = basis[:, :, :r], basis[:, :, r:]
         if rows > r:  # the rows' combinations turn, too
@@ -156,7 +163,7 @@ class Continuation:
             c = np.swapaxes(turned, 1, 2)
         diagonal = np.diagonal(triangle, axis1=1, axis2=2)  # of C K V, or its transpose
         v[:, :, :1] *= np.prod(np.sign(diagonal), axis=1)[:, None, None]  # det C K V > 0
-        return Points(q, c, v, n)
+        return Points(q, c, v, n, case)
 
     def transported(self, points: Points, before: Array) -> tuple[Points, Array]:
         """Points with the motions that are nearest to those ``before``; their least cosines."""
@@ -165,16 +172,15 @@ class Continuation:
         if self.freedoms == 1:
             cosine = np.sum(points.n * before, axis=(1, 2))
             forth = np.where(cosine < 0.0, -1.0, 1.0)[:, None, None]
-            return Points(points.q, points.c, points.v, points.n * forth), np.abs(cosine)
+            return replace(points, n=points.n * forth), np.abs(cosine)
         left, cosines, right = np.linalg.svd(np.swapaxes(points.n, 1, 2) @ before)
-        turned = points.n @ (left @ right)
-        return Points(points.q, points.c, points.v, turned), cosines[:, -1]
+        return replace(points, n=points.n @ (left @ right)), cosines[:, -1]
 
     # ---- a stride
 
     def corrected(self, p: Points, way: Array) -> tuple[Array, Array, Mask]:
         """p moved along ``way`` (n, columns) and closed in its chart: q, K, which are closed."""
-        q, phi, k = self.mechanism.step(p.q, way)
+        q, phi, k = self.mechanism.step(p.q, way, p.case)
         residual = _combined(p.c, phi)
         gap = np.max(np.abs(residual), axis=1, initial=0.0)
         going = np.flatnonzero(gap > GAP)
@@ -186,7 +192,7 @@ class Continuation:
             at, slope, left = (q, k, residual) if whole else (q[going], k[going], residual[going])
             step = _solved(_times(here.c, slope @ here.v), left)
             back = -(here.v @ step[:, :, None])[:, :, 0]
-            ahead, phi1, k1 = self.mechanism.step(at, back)
+            ahead, phi1, k1 = self.mechanism.step(at, back, here.case)
             after = _combined(here.c, phi1)
             size = np.max(np.abs(after), axis=1, initial=0.0)
             better = size < GAIN * gap[going]
@@ -214,20 +220,20 @@ class Continuation:
         open_ = ~closed
         if open_.any():
             q[open_] = p.q[open_]
-            k[open_] = self.mechanism.step(q[open_], 0.0 * way[open_])[2]
+            k[open_] = self.mechanism.step(q[open_], 0.0 * way[open_], p.case[open_])[2]
         there, ends = self._judged(p, way, q, k)
         return there, np.where(open_, Ends.OPEN, ends)
 
     def led(self, p: Points, q: Array) -> tuple[Points, Array]:
         """Closed configurations q (n, nq) as ends of strides from p, wherever they come from."""
-        k = self.mechanism.step(q, np.zeros((len(q), self.columns)))[2]
-        away = self.mechanism.away(p.q, q)[:, :, None]
+        k = self.mechanism.step(q, np.zeros((len(q), self.columns)), p.case)[2]
+        away = self.mechanism.away(p.q, q, p.case)[:, :, None]
         return self._judged(p, (p.n @ (np.swapaxes(p.n, 1, 2) @ away))[:, :, 0], q, k)
 
     def _judged(self, p: Points, way: Array, q: Array, k: Array) -> tuple[Points, Array]:
         """The points at q with Jacobians k, and whether strides from p along ``way`` end there."""
-        there, cosine = self.transported(self.point(q, k, p.c), p.n)
-        moved = self.mechanism.away(p.q, q)
+        there, cosine = self.transported(self.point(q, k, p), p.n)
+        moved = self.mechanism.away(p.q, q, p.case)
         off, length = np.linalg.norm(moved - way, axis=1), np.linalg.norm(way, axis=1)
         ends = np.where(cosine < TURNED, Ends.TURNED, Ends.FINE)
         ends = np.where(off > MOST_CORRECTION * length + WITHIN, Ends.FAR, ends)
@@ -265,13 +271,14 @@ class Continuation:
         low, high = np.zeros(len(moved)), np.ones(len(moved))
         for _ in range(BISECTIONS):
             t = 0.5 * (low + high)
-            ahead = self._orientation(p, self.mechanism.step(p.q, way(t))[2]) > 0.0
+            ahead = self._orientation(p, self.mechanism.step(p.q, way(t), p.case)[2]) > 0.0
             low, high = np.where(ahead, t, low), np.where(ahead, high, t)
-        q, phi, k = self.mechanism.step(p.q, way(low))
+        q, phi, k = self.mechanism.step(p.q, way(low), p.case)
         for _ in range(TO_CROSSING):
             u, s, right = (x[..., : self.rank - 1] for x in _svd(k))
             lost = np.einsum("nkr,nk->nr", u, phi) / np.maximum(s, TINY)
-            q, phi, k = self.mechanism.step(q, -np.einsum("ncr,nr->nc", right, lost))
+            back = -np.einsum("ncr,nr->nc", right, lost)
+            q, phi, k = self.mechanism.step(q, back, p.case)
         crosses = np.all(np.abs(phi) <= np.maximum(self.crossing, self.slack), axis=1)
         self.crossed.extend(q[crosses])
         return np.asarray(crosses)

@@ -206,7 +206,7 @@ class _Half:
 
         def point(length: float) -> Points:
             q, k, _ = along.corrected(here, length * here.n[:, :, 0])
-            return along.transported(along.point(q, k, here.c), here.n)[0]
+            return along.transported(along.point(q, k, here), here.n)[0]
 
         def passed(length: float) -> float:
             there = point(length)

@@ -102,7 +102,7 @@ class GroupMechanism:
     inverse: Array
     row_unit: Array
 
-    def step(self, q: Array, d: Array) -> tuple[Array, Array, Array]:
+    def step(self, q: Array, d: Array, case: Indices | None = None) -> tuple[Array, Array, Array]:
         """As of :class:`robomodel.mechanism.continuation.Mechanism`."""
         motion = np.zeros((len(d), self.geometry.nv))
         motion[:, self.columns] = d @ self.basis.T
@@ -110,7 +110,7 @@ class GroupMechanism:
         k = k[:, :, self.columns] @ self.basis
         return there.copy(), values * self.row_unit, k * self.row_unit[:, None]
 
-    def away(self, q0: Array, q1: Array) -> Array:
+    def away(self, q0: Array, q1: Array, case: Indices | None = None) -> Array:
         """As of :class:`robomodel.mechanism.continuation.Mechanism`."""
         return np.asarray(self.geometry.difference(q0, q1)[..., self.columns] @ self.inverse.T)
 
@@ -247,7 +247,7 @@ class Group:
         closed &= np.all(self.along.limits.beyond(q) <= WITHIN, axis=1)
         if not closed.all():
             return self.along.at(np.where(closed[:, None], q, p.q))
-        return self.along.point(q, k, p.c)
+        return self.along.point(q, k, p)
 
     def _walked(self, rng: Generator, count: int, strides: int | None) -> Points:
         """Some strides from points of the pool."""

@@ -93,22 +93,32 @@ class Part:
     crossing: float = CROSSING
 
     @cached_property
-    def _strides(self) -> dict[tuple[int, ...], Continuation]:
-        """Strides of free columns, as they are asked for."""
+    def _strides(self) -> dict[tuple[tuple[int, ...], ...], Continuation]:
+        """Strides of sets of free columns, as they are asked for."""
         return {}
 
-    def strides(self, held: Sequence[int] = ()) -> Continuation:
-        """Its strides while columns are held. Limits are none of their barriers."""
-        free = tuple(c for c in self.columns if c not in set(held))
-        if free not in self._strides:
-            nothing = np.zeros(0)
-            limits = Limits(np.zeros((0, len(free))), np.zeros(0, dtype=np.intp), nothing, nothing)
-            mechanism = PartMechanism(self, np.array(free, dtype=np.intp))
-            rank = min(self.rank, len(free))
-            self._strides[free] = Continuation(
-                mechanism, len(free), rank, limits, self.crossing, slack=CLOSED
+    def strides(self, *helds: Sequence[int]) -> Continuation:
+        """Its strides while columns are held. Limits are none of their barriers.
+
+        Rows are of one case or another of as many columns that are held; of none by default.
+        """
+        frees = tuple(
+            tuple(c for c in self.columns if c not in set(held)) for held in helds or [()]
+        )
+        if frees not in self._strides:
+            nothing, count = np.zeros(0), len(frees[0])
+            limits = Limits(np.zeros((0, count)), np.zeros(0, dtype=np.intp), nothing, nothing)
+            mechanism = PartMechanism(self, np.array(frees, dtype=np.intp))
+            rank = min(self.rank, count)
+            self._strides[frees] = Continuation(
+                mechanism, count, rank, limits, self.crossing, slack=CLOSED
             )
-        return self._strides[free]
+        return self._strides[frees]
+
+    @cached_property
+    def closing(self) -> CompiledGeometry:
+        """Its geometry with its own conditions alone."""
+        return self.geometry.only(self.rows)
 
     @cached_property
     def interest(self) -> tuple[int, ...]:
@@ -239,30 +249,35 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class PartMechanism:
-    """Free columns of a part as a mechanism for continuation."""
+    """Free columns (cases, n) of a part as a mechanism for continuation."""
 
     part: Part
     free: Indices
 
     @cached_property
-    def _geometry(self) -> CompiledGeometry:
-        return self.part.geometry.only(self.part.rows)
-
-    @cached_property
     def _unit(self) -> Array:
         return self.part.unit[self.free]
 
-    def step(self, q: Array, d: Array) -> tuple[Array, Array, Array]:
+    def step(self, q: Array, d: Array, case: Indices | None = None) -> tuple[Array, Array, Array]:
         """As of :class:`robomodel.mechanism.continuation.Mechanism`."""
         motion = np.zeros((len(d), len(self.part.unit)))
-        motion[:, self.free] = d * self._unit
-        q, values, jacobian = self._geometry.step(q, motion)
-        return q, values, jacobian[:, :, self.free] * self._unit
+        if case is None or len(self.free) == 1:
+            free, unit = self.free[0], self._unit[0]
+            motion[:, free] = d * unit
+            q, values, jacobian = self.part.closing.step(q, motion)
+            return q, values, jacobian[:, :, free] * unit
+        free, unit = self.free[case], self._unit[case]
+        np.put_along_axis(motion, free, d * unit, axis=1)
+        q, values, jacobian = self.part.closing.step(q, motion)
+        k = np.take_along_axis(jacobian, free[:, None], axis=2) * unit[:, None]
+        return q, values, k
 
-    def away(self, q0: Array, q1: Array) -> Array:
+    def away(self, q0: Array, q1: Array, case: Indices | None = None) -> Array:
         """As of :class:`robomodel.mechanism.continuation.Mechanism`."""
-        way = self.part.geometry.difference(q0, q1)[..., self.free]
-        return np.asarray(way / self._unit)
+        way = self.part.geometry.difference(q0, q1)
+        if case is None or len(self.free) == 1:
+            return np.asarray(way[..., self.free[0]] / self._unit[0])
+        return np.asarray(np.take_along_axis(way, self.free[case], axis=1) / self._unit[case])
 
 
 class End(NamedTuple):
@@ -443,12 +458,18 @@ def walk(halves: Sequence[Half]) -> None:
     turns.
     """
     while going := [half for half in halves if half.going]:
-        for along in {id(half.along): half.along for half in going}.values():
-            some = [half for half in going if half.along is along]
+        alike: dict[object, list[Half]] = {}
+        for half in going:  # also with other columns that are held, if these are as many
+            alike.setdefault((half.part, half.along.columns), []).append(half)
+        for some in alike.values():
+            helds = [*dict.fromkeys(half.held for half in some)]
+            along, case = some[0].part.strides(*helds), [helds.index(half.held) for half in some]
             p, d = joined_points([half.at for half in some]), np.array([h.way for h in some])
+            p = replace(p, case=np.array(case, dtype=np.intp))
             before = np.einsum("ncm,nm->nc", p.n, d)
             there, ends = along.stride(p, d * np.array([[half.stride] for half in some]))
-            ways = some[0].part.ahead(there, before, some[0].held)
+            there = replace(there, case=np.zeros(len(case), dtype=np.intp))
+            ways = _ahead(some, there, before)
             fine = np.einsum("ncm,nm,nc->n", there.n, ways, before) > AHEAD
             fine &= ends == Ends.FINE
             charts = _charts(some, there.q, fine)
@@ -457,6 +478,15 @@ def walk(halves: Sequence[Half]) -> None:
                     half.take(there[[n]], ways[n], charts.get(n))
                 else:
                     half.shorten()
+
+
+def _ahead(halves: Sequence[Half], there: Points, before: Array) -> Array:
+    """:meth:`Part.ahead` of halves, whose columns that are held may differ."""
+    ways = np.zeros((len(halves), there.n.shape[2]))
+    for held in {half.held for half in halves}:
+        mine = [n for n, half in enumerate(halves) if half.held == held]
+        ways[mine] = halves[0].part.ahead(there[mine], before[mine], held)
+    return ways
 
 
 def _charts(halves: Sequence[Half], q: Array, fine: Mask) -> dict[int, Chart]:
@@ -663,7 +693,7 @@ class PathStep:
         if length:
             q, k, closed = along.corrected(start, length * before)
             if closed[0]:
-                there, _ = along.transported(along.point(q, k, start.c), start.n)
+                there, _ = along.transported(along.point(q, k, start), start.n)
                 way = part.ahead(there, before, self.held)[0]
                 return q[0], part.whole(there.n[0] @ way, self.held)
         return start.q[0], self.tangent
