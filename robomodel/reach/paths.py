@@ -182,20 +182,25 @@ class Part:
         return result
 
     def variation(self, q: Array, motions: Array) -> Array:
-        """How K's rows of this part change along motions (columns, n): (n, rows, columns).
+        """K's change (..., n, rows, columns) along motions (..., columns, n), of its own rows.
 
         All in comparable units; by central differences.
         """
-        ways = VARIED * motions.T * self.unit
-        around = self.geometry.integrate(q, np.stack([ways, -ways]))
-        ahead, behind = self.geometry.evaluate(around)[1][..., list(self.rows), :] * self.unit
-        result: Array = (ahead - behind) / (2.0 * VARIED)
+        ways = VARIED * np.swapaxes(motions, -1, -2) * self.unit
+        both = np.stack([ways, -ways], axis=-3)
+        around = self.geometry.integrate(q[..., None, None, :], both)
+        k = self.geometry.evaluate(around)[1][..., list(self.rows), :] * self.unit
+        result: Array = (k[..., 0, :, :, :] - k[..., 1, :, :, :]) / (2.0 * VARIED)
         return result
 
-    def moved(self, q: Array, motion: Array, held: Sequence[int] = ()) -> Array | None:
-        """One q moved along a motion (columns) and closed again; None where it cannot be closed."""
+    def at(self, q: Array, held: Sequence[int] = ()) -> Points:
+        """One q as a point, while columns are held."""
+        return self.strides(held).at(q[None])
+
+    def moved(self, start: Points, motion: Array, held: Sequence[int] = ()) -> Array | None:
+        """A point moved along a motion (columns) and closed again; None where that cannot be."""
         along = self.strides(held)
-        moved, _, closed = along.corrected(along.at(q[None]), self.among(motion, held)[None])
+        moved, _, closed = along.corrected(start, self.among(motion, held)[None])
         return moved[0] if closed[0] else None
 
     def among(self, motion: Array, held: Sequence[int] = ()) -> Array:
@@ -637,26 +642,25 @@ class Chart:
         left, _, right = np.linalg.svd(np.swapaxes(motions, -1, -2) @ self.basis)
         return Chart(self.part, q, self.interest, self.rows, motions @ (left @ right))
 
-    @property
+    @cached_property
     def slope(self) -> Array:
-        """The derivatives of the determinant by the motions of the basis.
+        """The derivatives (..., n) of the determinant by the motions of the basis.
 
         The basis changes by -K⁺ dK basis, and a determinant by the trace of its adjugate times what
         its matrix changes by.
         """
-        part = self.part
+        part, free = self.part, self.part.free()
         left, singular, right = np.linalg.svd(self.rows @ self.basis)
-        others = [np.prod(np.delete(singular, n)) for n in range(len(singular))]
-        orientation = np.linalg.det(left) * np.linalg.det(right)
-        adjugate = orientation * (right.T * others) @ left.T
-        weights = (
-            self.basis
-            @ adjugate
-            @ self.rows
-            @ part.inverse(part.matrix(part.geometry.evaluate(self.q)[1], part.free()), part.free())
+        others = [np.prod(np.delete(singular, n, axis=-1), axis=-1, keepdims=True)
+                  for n in range(singular.shape[-1])]  # fmt: skip
+        orientation = (np.linalg.det(left) * np.linalg.det(right))[..., None, None]
+        scaled = np.swapaxes(right, -1, -2) * np.stack(others, axis=-1)
+        adjugate = orientation * scaled @ np.swapaxes(left, -1, -2)
+        inverse = part.inverse(part.matrix(part.geometry.evaluate(self.q)[1], free), free)
+        weights = self.basis @ adjugate @ self.rows @ inverse
+        return np.asarray(
+            -np.einsum("...cr,...nrc->...n", weights, part.variation(self.q, self.basis))
         )
-        slope: Array = -np.einsum("cr,nrc->n", weights, part.variation(self.q, self.basis))
-        return slope
 
     @property
     def loose(self) -> Array:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from robomodel.arrays import Array
+from robomodel.mechanism.continuation import Points
 from robomodel.mechanism.roots import root
 from robomodel.reach.paths import (
     VARIED,
@@ -127,16 +128,17 @@ class _Climb:
     ) -> tuple[Array, list[int | None]]:
         """The height's derivatives by motions, those of limits outwards and of a dead point's.
 
-        The names are of all but the height: which limit, or None of the dead point.
+        (..., rows, motions). The names are of all but the height: which limit, or None of the dead
+        point.
         """
         motions = self._motions(q) if chart is None else chart.basis
-        rows = [self.sign * motions[self.column]]
-        rows += [side * motions[self.limited[k]] for k, side in met]
+        rows = [self.sign * motions[..., self.column, :]]
+        rows += [side * motions[..., self.limited[k], :] for k, side in met]
         names: list[int | None] = [k for k, _ in met]
         if chart is not None and dead:
             rows.append(-chart.slope)
             names.append(None)
-        return np.array(rows), names
+        return np.stack(rows, axis=-2), names
 
     def _newton(self, chart: Chart, force: Array, direction: Array, dead: bool) -> Array | None:
         """The way to where what pushes leaves no slope; None where that is no top.
@@ -154,30 +156,27 @@ class _Climb:
             left = right[int(np.sum(singular > SINGULAR)) :].T
         if not left.shape[1]:
             return None
-        curvature = np.zeros((left.shape[1], left.shape[1]))
-        for n, way in enumerate(chart.basis @ left.T[:, :, None]):
-            step = VARIED * way[:, 0] * part.unit
-            ahead, behind = (
-                weights @ self._slopes(q, chart.turned(q), pushing, dead)[0]
-                for q in (part.geometry.integrate(chart.q, s * step) for s in (1.0, -1.0))
-            )
-            curvature[:, n] = left.T @ (ahead - behind) / (2.0 * VARIED)
+        ways = VARIED * (chart.basis @ left).T * part.unit
+        around = part.geometry.integrate(chart.q, np.stack([ways, -ways]))
+        slopes, _ = self._slopes(around, chart.turned(around), pushing, dead)
+        ahead, behind = weights @ slopes
+        curvature = left.T @ (ahead - behind).T / (2.0 * VARIED)
         values, axes = np.linalg.eigh(0.5 * (curvature + curvature.T))
-        slopes = axes.T @ left.T @ direction
+        along = axes.T @ left.T @ direction
         flat = np.abs(values) <= CURVED
-        if np.any(values > CURVED) or np.any(np.abs(slopes[flat]) > CURVED):
+        if np.any(values > CURVED) or np.any(np.abs(along[flat]) > CURVED):
             return None
-        newton: Array = -left @ axes @ np.where(flat, 0.0, slopes / np.where(flat, 1.0, values))
+        newton: Array = -left @ axes @ np.where(flat, 0.0, along / np.where(flat, 1.0, values))
         return newton
 
     def _ahead(
         self, q: Array, motion: Array, held: list[int], chart: Chart | None
     ) -> tuple[Array, Chart | None, bool] | None:
         """A step up to where a limit or a dead point is met, and whether the latter is."""
-        share = 1.0
+        share, start = 1.0, self.part.at(q, held)
         moved: Array | None
         for _ in range(60):
-            moved = self.part.moved(q, share * motion, held)
+            moved = self.part.moved(start, share * motion, held)
             if moved is None:
                 return None
             at, before = moved[self.place], q[self.place]
@@ -201,15 +200,15 @@ class _Climb:
             return moved, there, False
         if there.value > -SINGULAR or chart.value < SINGULAR:  # along dead points: back to them
             return self._back(there, held)
-        share *= self._crossing(q, share * motion, held, chart)
-        moved = self.part.moved(q, share * motion, held)
+        share *= self._crossing(start, share * motion, held, chart)
+        moved = self.part.moved(start, share * motion, held)
         return None if moved is None else self._back(chart.turned(moved), held)
 
-    def _crossing(self, q: Array, motion: Array, held: list[int], chart: Chart) -> float:
+    def _crossing(self, start: Points, motion: Array, held: list[int], chart: Chart) -> float:
         """The share of a step at which independent velocities come to a dead point."""
 
         def value(share: float) -> float:
-            moved = self.part.moved(q, share * motion, held)
+            moved = self.part.moved(start, share * motion, held)
             return -1.0 if moved is None else chart.turned(moved).value
 
         return root(value, (0.0, 1.0), (chart.value, value(1.0)), 1e-6)
@@ -224,7 +223,8 @@ class _Climb:
             size = float(slope @ slope)
             if not size:
                 return None
-            moved = self.part.moved(chart.q, chart.basis @ slope * (-chart.value / size), held)
+            way = chart.basis @ slope * (-chart.value / size)
+            moved = self.part.moved(self.part.at(chart.q, held), way, held)
             if moved is None:
                 return None
             chart = chart.turned(moved)
