@@ -59,10 +59,13 @@ def test_findings_of_a_model_and_of_its_file_agree() -> None:
 @pytest.mark.slow
 def test_the_page_needs_nothing_besides() -> None:
     report = rm.validate(rocker_driven())
+    (linkage,) = report.linkages
+    assert str(report)
+    assert report.as_dict()
+    assert not {"_over_limb", "sketches", "ghosts"} & vars(linkage).keys()  # for the page alone
     page = report.html()
     tree = etree.HTML(page)
     pictures = tree.findall(".//svg")
-    (linkage,) = report.linkages
     sketches = [picture for picture in pictures if picture.get("class") == "sketch"]
     titles = [picture.get("aria-label") for picture in sketches]
     assert titles[:2] == ["neutral configuration", "the other way to close"]

@@ -310,7 +310,8 @@ def _singular(
     """The singularity nearest to neutral, and how many more."""
     # curves from neutral come first, so that the distance is from neutral if possible
     neutral = [pair for pair in reached if pair[1] in linkage.first]
-    event, sweep = min(neutral or reached, key=lambda pair: pair[0].away)
+    # of equally near ones, as a symmetric linkage has, the first, whatever rounding says
+    event, sweep = min(neutral or reached, key=lambda pair: round(pair[0].away, 9))
     limits = "within the limits of its joints" if limited else "and no limits keep it away"
     what = {
         "dead point": f"the cluster '{linkage.cluster}' has a dead point, where its other joints "
