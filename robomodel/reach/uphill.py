@@ -74,13 +74,16 @@ class _Climb:
     def end(self, further: Callable[[], Array]) -> RangeEnd:
         """The end of the range."""
         best = self._top(self.start)
-        if best.kind:
+        if not self._farthest(best):
             tops = [self._top(q) for q in self._farther(further())]
             best = max(best, *tops, key=lambda top: top.height)
-        farthest = not best.kind or (
-            best.kind == "limit" and best.by == self.part.names[self.column]
-        )
-        return RangeEnd(self.sign * best.height, best.kind, best.by, searched=not farthest)
+        searched = not self._farthest(best)
+        return RangeEnd(self.sign * best.height, best.kind, best.by, searched=searched)
+
+    def _farthest(self, top: _Top) -> bool:
+        """True if nothing ends it, or the joint's own limit: no other way leads farther."""
+        own = top.kind == "limit" and top.by == self.part.names[self.column]
+        return not top.kind or own
 
     def _top(self, q: Array) -> _Top:
         """Uphill as far as it goes: along the gradient, then by Newton's method."""
