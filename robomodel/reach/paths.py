@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from robomodel.arrays import Array, Indices, Mask
+from robomodel.arrays import Array, Indices
 from robomodel.mechanism import closure as newton
 from robomodel.mechanism.closure import LinearCoupling
 from robomodel.mechanism.compiled import CompiledGeometry
@@ -196,6 +196,13 @@ class Part:
     def at(self, q: Array, held: Sequence[int] = ()) -> Points:
         """One q as a point, while columns are held."""
         return self.strides(held).at(q[None])
+
+    def points(self, q: Array, helds: Sequence[tuple[int, ...]]) -> Points:
+        """Points (n, nq), while in each other columns are held, but as many."""
+        cases = [*dict.fromkeys(helds)]
+        along, case = self.strides(*cases), np.array([cases.index(held) for held in helds])
+        k = along.mechanism.step(q, np.zeros((len(q), along.columns)), case)[2]
+        return replace(along.point(q, k), case=case)
 
     def moved(self, start: Points, motion: Array, held: Sequence[int] = ()) -> Array | None:
         """A point moved along a motion (columns) and closed again; None where that cannot be."""
@@ -477,7 +484,13 @@ def walk(halves: Sequence[Half]) -> None:
             ways = _ahead(some, there, before)
             fine = np.einsum("ncm,nm,nc->n", there.n, ways, before) > AHEAD
             fine &= ends == Ends.FINE
-            charts = _charts(some, there.q, fine)
+            charts = turned_charts(
+                [
+                    half.ends.chart if half.ends and f else None
+                    for half, f in zip(some, fine, strict=True)
+                ],
+                there.q,
+            )
             for n, half in enumerate(some):
                 if fine[n]:
                     half.take(there[[n]], ways[n], charts.get(n))
@@ -492,17 +505,6 @@ def _ahead(halves: Sequence[Half], there: Points, before: Array) -> Array:
         mine = [n for n, half in enumerate(halves) if half.held == held]
         ways[mine] = halves[0].part.ahead(there[mine], before[mine], held)
     return ways
-
-
-def _charts(halves: Sequence[Half], q: Array, fine: Mask) -> dict[int, Chart]:
-    """The charts of halves that have one, at the ends q (n, nq) of their strides."""
-    before = {n: half.ends.chart for n, half in enumerate(halves)
-              if fine[n] and half.ends is not None and half.ends.chart is not None}  # fmt: skip
-    result: dict[int, Chart] = {}
-    for shape in {each.rows.shape for each in before.values()}:
-        mine = {n: each for n, each in before.items() if each.rows.shape == shape}
-        result |= zip(mine, turned_together([*mine.values()], q[[*mine]]), strict=True)
-    return result
 
 
 class Half:
@@ -670,12 +672,21 @@ class Chart:
         return motion
 
 
-def turned_together(charts: Sequence[Chart], q: Array) -> list[Chart]:
-    """Charts of one part and as many rows at neighbours q (n, nq), one of each."""
-    first, rows = charts[0], np.array([each.rows for each in charts])
-    stacked = Chart(first.part, q, first.interest, rows, np.array([c.basis for c in charts]))
-    basis = stacked.turned(q).basis
-    return [replace(each, q=at, basis=b) for each, at, b in zip(charts, q, basis, strict=True)]
+def turned_charts(charts: Sequence[Chart | None], q: Array) -> dict[int, Chart]:
+    """Charts of one part at neighbours q (n, nq), one of each; of what has none nothing."""
+    alike: dict[tuple[int, ...], dict[int, Chart]] = {}
+    for n, each in enumerate(charts):
+        if each is not None:
+            alike.setdefault(each.rows.shape, {})[n] = each
+    result: dict[int, Chart] = {}
+    for some in alike.values():
+        first, at = next(iter(some.values())), q[[*some]]
+        rows, basis = (np.array([getattr(each, x) for each in some.values()])
+                       for x in ("rows", "basis"))  # fmt: skip
+        turned = Chart(first.part, at, first.interest, rows, basis).turned(at).basis
+        result |= {n: replace(each, q=q[n], basis=b)
+                   for (n, each), b in zip(some.items(), turned, strict=True)}  # fmt: skip
+    return result
 
 
 @dataclass(frozen=True, eq=False)
