@@ -108,9 +108,10 @@ class CFunction:
 
 LEAST = """\
 /* Damped steps of Gauss and Newton's method (Levenberg and Marquardt) from y to where a sum of
-   squares is least; given[0] is the damping. They end where the next would lead within rounding. */
-static void NAME(void (*step)(const TYPE *, const TYPE *, TYPE *, TYPE *), int count, int most,
-                 TYPE *y, TYPE *given, TYPE *moved, TYPE *best)
+   squares is least; given[0] is the damping. Returns 1 if it has trusted in a last short step,
+   which it does unless it shall be careful. */
+static int NAME(void (*step)(const TYPE *, const TYPE *, TYPE *, TYPE *), int count, int most,
+                int careful, TYPE *y, TYPE *given, TYPE *moved, TYPE *best)
 {
     TYPE least = (TYPE)INFINITY, before, damping = 0, squares, way;
     int again = 0, i, n; /* again: from the best y, with more damping */
@@ -124,22 +125,23 @@ static void NAME(void (*step)(const TYPE *, const TYPE *, TYPE *, TYPE *), int c
                 least = squares;
                 damping /= 2;
                 for (i = 0; i < count; ++i) best[i] = y[i];
-                if (least <= GOAL) return;
+                if (least <= GOAL) return 0;
             }
             for (i = 0, way = 0; i < count; ++i) {
                 way += (moved[i] - y[i]) * (moved[i] - y[i]);
                 y[i] = moved[i];
             }
-            if (!again && way <= SHORT && least * least <= GOAL * before) return;
+            if (!(again || careful) && way <= SHORT && least <= SHRUNK * before) return 1;
             again = 0;
         } else {
             for (i = 0; i < count; ++i) y[i] = best[i];
-            if (!(least < (TYPE)INFINITY) || least <= ENOUGH || damping > MUCH) return;
+            if (!(least < (TYPE)INFINITY) || least <= ENOUGH || damping > MUCH) return 0;
             damping = damping > 0 ? 4 * damping : 1;
             again = 1;
         }
     }
     for (i = 0; i < count; ++i) y[i] = best[i];
+    return 0;
 }"""
 """The loop around a step's program."""
 
@@ -221,19 +223,35 @@ class CIterated:
             lines.append(f"    static const unsigned short at{n}[{count}] = {{{table}}};")
         lines += [f"    {self.type} {name}[{count}];" for name, count in self._arrays()]
         start, finish = parts["start"], parts["finish"]
+        copies = {self._names[name]: f"{self._names[name]}_given" for name in f.again}
+        for name, copy in copies.items():
+            size = self.arguments[name]
+            lines.append(f"    {self.type} {copy}[{size}];")
+            lines.append(f"    for (int i = 0; i < {size}; ++i) {copy}[i] = {name}[i];")
         lines.append(f"    {start.name}({', '.join(start.arguments)}, {STATE});")
+        body: list[str] = []
         for n, stage in enumerate(f.stages):
-            each = f"for (int i = 0; i < {len(stage.moved)}; ++i)"
+            each, count = f"for (int i = 0; i < {len(stage.moved)}; ++i)", len(stage.moved)
             if before := parts.get(f"before{n}"):
-                lines.append(f"    {before.name}({', '.join(before.arguments)}, given + 1);")
-            step = parts[f"step{n}"].name
-            lines += [
-                f"    {each} y[i] = x[at{n}[i]];",
-                f"    {self.loop}({step}, {len(stage.moved)}, {f.steps}, y, given, moved, best);",
-                f"    {each} x[at{n}[i]] = y[i];",
+                taken = ", ".join(copies.get(name, name) for name in before.arguments)
+                body.append(f"{before.name}({taken}, given + 1);")
+            settled = f"{parts[f'step{n}'].name}, {count}, {f.steps}, careful"
+            body += [
+                f"{each} y[i] = x[at{n}[i]];",
+                f"trusted |= {self.loop}({settled}, y, given, moved, best);",
+                f"{each} x[at{n}[i]] = y[i];",
             ]
-        lines.append(f"    {finish.name}({', '.join((*finish.arguments, *finish.results))});")
-        fault = literal(ACCURACIES[self.dtype].fault, self.dtype)
+        taken = ", ".join(copies.get(name, name) for name in finish.arguments)
+        body.append(f"{finish.name}({taken}, {', '.join(finish.results)});")
+        accuracy = ACCURACIES[self.dtype]
+        if f.stages:
+            enough = literal(accuracy.enough, self.dtype)
+            lines += ["    int careful = 0, trusted;", "    do {", "        trusted = 0;"]
+            lines += [f"        {line}" for line in body]
+            lines.append(f"    }} while (trusted && !careful++ && !({FAULT}[0] <= {enough}));")
+        else:
+            lines += [f"    {line}" for line in body]
+        fault = literal(accuracy.fault, self.dtype)
         return [*lines, f"    return !({FAULT}[0] < {fault});", "}"]
 
 
@@ -245,7 +263,8 @@ def loop(name: str, dtype: Dtype) -> list[str]:
         ("TYPE", TYPES[dtype]),
         ("GOAL", literal(accuracy.goal**2, dtype)),
         ("ENOUGH", literal(accuracy.enough**2, dtype)),
-        ("SHORT", literal(accuracy.goal, dtype)),
+        ("SHORT", literal(accuracy.short, dtype)),
+        ("SHRUNK", literal(1e-4, dtype)),
         ("MUCH", literal(accuracy.damping, dtype)),
     ):
         text = text.replace(word, value)

@@ -26,23 +26,25 @@ class Accuracy:
     """How far a loop goes, in the units of what is squared.
 
     Attributes:
-        goal: The root of the sum of squares at which the loop ends at once. It also ends with a
-            step whose square is no more, if steps shrink: conditions that bend by no more than 1
-            for each unit of the state then fail by that much.
-        enough: The same at which it ends as soon as a step does not help.
+        goal: The root of the sum of squares at which the loop ends at once.
+        short: Square of a step with which it ends, too, as steps are shrinking: conditions fail by
+            that after it, as far as they bend by 1 for each unit of the state. If the result's
+            fault shows that they fail by more than ``enough``, the loop goes on, and checks.
+        enough: The root at which it ends as soon as a step does not help.
         fault: The greatest ``fault`` of a result that is what was asked for.
         damping: The damping beyond which steps are within rounding.
     """
 
     goal: float
+    short: float
     enough: float
     fault: float
     damping: float
 
 
 ACCURACIES: Mapping[Dtype, Accuracy] = {
-    "float64": Accuracy(1e-14, 1e-12, 1e-10, 1e8),
-    "float32": Accuracy(1e-7, 1e-5, 1e-5, 1e4),  # numbers near 1 have 6e-8
+    "float64": Accuracy(1e-14, 1e-12, 1e-12, 1e-10, 1e8),
+    "float32": Accuracy(1e-7, 1e-7, 1e-5, 1e-5, 1e4),  # numbers near 1 have 6e-8
 }
 
 
@@ -141,6 +143,12 @@ class IteratedFunction:
     def states(self) -> int:
         """The number of entries of the state."""
         return math.prod(self.start.results[STATE])
+
+    @property
+    def again(self) -> tuple[str, ...]:
+        """The arguments that are read after results may have taken their place."""
+        read = [n for stage in self.stages for n in stage.before] + list(self.finish.arguments)
+        return tuple(name for name in self.arguments if name in read and self.stages)
 
     @property
     def parts(self) -> dict[str, tuple[Program, dict[str, int], dict[str, int]]]:

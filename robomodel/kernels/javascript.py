@@ -30,8 +30,9 @@ function sized(x, size, name) {
 
 LEAST = """\
 // Damped steps of Gauss and Newton's method (Levenberg and Marquardt) from y to where a sum of
-// squares is least; given[0] is the damping. They end where the next would lead within rounding.
-function least(step, most, y, given, out, best) {
+// squares is least; given[0] is the damping. Returns true if it has trusted in a last short step,
+// which it does unless it shall be careful.
+function least(step, most, careful, y, given, out, best) {
   const { moved, squares } = out, count = y.length;
   let least = Infinity, before, damping = 0, again = false;  // again: from the best y, more damped
   best.set(y);
@@ -44,29 +45,30 @@ function least(step, most, y, given, out, best) {
         least = squares[0];
         damping /= 2;
         for (let i = 0; i < count; ++i) best[i] = y[i];
-        if (least <= GOAL) return;
+        if (least <= GOAL) return false;
       }
       let way = 0;
       for (let i = 0; i < count; ++i) {
         way += (moved[i] - y[i]) * (moved[i] - y[i]);
         y[i] = moved[i];
       }
-      if (!again && way <= SHORT && least * least <= GOAL * before) return;
+      if (!(again || careful) && way <= SHORT && least <= 1e-4 * before) return true;
       again = false;
     } else {
       y.set(best);
-      if (!(least < Infinity) || least <= ENOUGH || damping > MUCH) return;
+      if (!(least < Infinity) || least <= ENOUGH || damping > MUCH) return false;
       damping = damping > 0 ? 4 * damping : 1;
       again = true;
     }
   }
   y.set(best);
+  return false;
 }
 """
 for _word, _value in (
     ("GOAL", ACCURACIES["float64"].goal ** 2),
     ("ENOUGH", ACCURACIES["float64"].enough ** 2),
-    ("SHORT", ACCURACIES["float64"].goal),
+    ("SHORT", ACCURACIES["float64"].short),
     ("MUCH", ACCURACIES["float64"].damping),
 ):
     LEAST = LEAST.replace(_word, repr(_value))
@@ -205,6 +207,11 @@ class JavaScriptIterated:
             *_checks(self.results),
             f"start({', '.join(parts['start'].arguments)}, {STATE});",
         ]
+        copies = {own[name]: f"{own[name]}_given" for name in f.again}
+        lines += [f"const {copy} = new Float64Array({self.arguments[name]});"
+                  for name, copy in copies.items()]  # fmt: skip
+        body += [f"{copy}.set({name});" for name, copy in copies.items()]
+        settling: list[str] = []
         for n, stage in enumerate(f.stages):
             count = len(stage.moved)
             lines += [
@@ -216,18 +223,28 @@ class JavaScriptIterated:
                 "squares: new Float64Array(1) };",
             ]
             if before := parts.get(f"before{n}"):
-                body.append(f"before{n}({', '.join(before.arguments)}, constants{n});")
+                taken = ", ".join(copies.get(name, name) for name in before.arguments)
+                settling.append(f"before{n}({taken}, constants{n});")
             each = f"for (let i = 0; i < {count}; ++i)"
-            body += [
+            settled = f"step{n}, {f.steps}, careful, y{n}, given{n}, out{n}, best{n}"
+            settling += [
                 f"{each} y{n}[i] = x[at{n}[i]];",
-                f"least(step{n}, {f.steps}, y{n}, given{n}, out{n}, best{n});",
+                f"trusted = least({settled}) || trusted;",
                 f"{each} x[at{n}[i]] = y{n}[i];",
             ]
         fresh = ", ".join(f"{name}: new Float64Array({n})" for name, n in self.results.items())
-        finish = parts["finish"]
+        finish, accuracy = parts["finish"], ACCURACIES["float64"]
+        taken = ", ".join(copies.get(name, name) for name in finish.arguments)
+        settling.append(f"finish({taken}, {{ {', '.join(finish.results)} }});")
+        if f.stages:
+            body += ["let careful = false, trusted;", "for (;;) {", "  trusted = false;"]
+            body += _indented(settling)
+            enough = f"{FAULT}[0] <= {accuracy.enough!r}"
+            body += [f"  if (!trusted || careful || {enough}) break;", "  careful = true;", "}"]
+        else:
+            body += settling
         body += [
-            f"finish({', '.join(finish.arguments)}, {{ {', '.join(finish.results)} }});",
-            f"out.status = {FAULT}[0] < {ACCURACIES['float64'].fault!r} ? 0 : 1;",
+            f"out.status = {FAULT}[0] < {accuracy.fault!r} ? 0 : 1;",
             "return out;",
         ]
         head = f"{self.name}({', '.join(self.arguments)}, out = {{ {fresh}, status: 0 }})"
