@@ -89,7 +89,7 @@ def test_a_client_sees_and_calls_the_tools(box: Path) -> None:
 
 
 def test_what_leads_out_is_refused(box: Path) -> None:
-    tools = Tools(str(box))
+    tools = Tools(str(box), write=True)
     (box / "link.urdf").symlink_to(box.parent / "secret.urdf")
     (box / "out").symlink_to(box.parent)
     secret = str(box.parent / "secret.urdf")
@@ -115,7 +115,7 @@ def test_meshes_are_read_in_the_folder_alone(box: Path, mesh: str) -> None:
     (box / "linked.stl").symlink_to(box.parent / "secret.stl")
     (box / "robot.urdf").write_text(CUBE.format(mesh=mesh.format(above=box.parent)))
     for file, read in (("cube.urdf", True), ("robot.urdf", False)):
-        found = Tools(str(box)).convert(file, f"{file}.xml")
+        found = Tools(str(box), write=True).convert(file, f"{file}.xml")
         assert ("error" not in found) == read, found
     copied = box / "cube.urdf_meshes" / "own.stl"
     assert copied.is_file()
@@ -146,13 +146,13 @@ def test_confined_files_elsewhere_and_after(box: Path) -> None:
 
 
 def test_fixes_and_files_are_written_as_asked(box: Path) -> None:
-    tools, before = Tools(str(box)), (box / "cube.urdf").read_text()
+    tools, before = Tools(str(box), write=True), (box / "cube.urdf").read_text()
     found = tools.fix()
     assert '+<axis xyz="0 0 1"/>' in found["diff"]
     assert (box / "cube.urdf").read_text() == before
-    held = Tools(str(box), read_only=True)
-    assert "--read-only" in held.fix(write=True)["error"]["message"]
-    assert "--read-only" in held.convert("four_bar", "new.sdf")["error"]["message"]
+    held = Tools(str(box))
+    assert "--write" in held.fix(write=True)["error"]["message"]
+    assert "--write" in held.convert("four_bar", "new.sdf")["error"]["message"]
     assert tools.fix("cube.urdf", write=True)["files"] == ["cube.urdf"]
     assert (box / "cube.urdf").read_text() == before.replace("0 0 2", "0 0 1")
     assert tools.convert("cube.urdf", "cube.sdf")["output"] == "cube.sdf"
@@ -165,9 +165,16 @@ def test_wrong_arguments(box: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tools = Tools(str(box))
     assert "no check" in tools.lint(select="inertai")["error"]["message"]
     assert "elbow" in tools.picture("cube.urdf", {"elbow": 0.1})["error"]["message"]
+    with pytest.raises(ValueError, match="seconds must be positive"):
+        server(box, seconds=0.0)
     monkeypatch.setitem(sys.modules, "mcp.server", None)
     with pytest.raises(ImportError, match="tools for agents need mcp: "):
         server(box)
+
+
+def test_a_call_ends_when_its_time_is_up(box: Path) -> None:
+    (found,) = called(box, [("actuation", {"file": "tello"})], seconds=0.05)
+    assert "not done in 0.05 s" in found.structured_content["error"]["message"]
 
 
 @pytest.mark.slow

@@ -4,17 +4,23 @@ A tool takes and gives JSON: the document that its command prints with ``--json`
 Tools see one folder. A path is resolved, symbolic links included, and refused if it leads out;
 what robot files refer to (meshes, included files, layers) is read there alone
 (:func:`robomodel.files.confined`), and files of xacro, which open others by themselves, not at all.
+Each call of a client is a process of its own (``python -m robomodel.cli.mcp``), which ends when its
+time is up.
 """
 
 from __future__ import annotations
 
+import inspect
+import json
 import os
+import subprocess
 import sys
 import threading
 from base64 import b64decode, b64encode
 from collections.abc import Callable
 from contextlib import redirect_stdout
 from dataclasses import dataclass, field
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -46,56 +52,92 @@ linkages and motors do. Paths are relative to the folder. Names of shipped robot
 are files, too. Units are SI and radians; null is infinite or not specified. A result with "error"
 says what to mend, with file and line."""
 
+SECONDS = 60.0  # a call's time by default
+
 Json: TypeAlias = dict[str, Any]
 
 
-def mcp(folder: Path, read_only: bool = False) -> Result:
+def mcp(folder: Path, write: bool = False, seconds: float = SECONDS) -> Result:
     """Serve tools for agents on standard input and output (Model Context Protocol).
 
     The tools are load, mobility, validate, lint, fix, convert, actuation and picture. They read
-    robot files, and what these refer to, in FOLDER alone, and write there. docs/agents.md explains
-    them.
+    robot files, and what these refer to, in FOLDER alone. docs/agents.md explains them.
 
     Standard output is the protocol's, so there is no document.
 
     Examples:
         robomodel mcp robots
-        robomodel mcp robots --read-only
+        robomodel mcp robots --write
 
     Options:
-        --read-only: Write no files: convert and fix only say what they would write.
+        --write: Let convert and fix write files, in FOLDER alone.
+        --seconds: The time that a call may take.
     """
     if not folder.is_dir():
         raise UserError(f"{folder}: no such folder")
-    server(folder, read_only=read_only).run("stdio")
+    server(folder, write=write, seconds=seconds).run("stdio")
     return Result(document=Document("", ""), output=Path(os.devnull))
 
 
-def server(folder: str | os.PathLike[str], *, read_only: bool = False) -> MCPServer[Any]:
+def server(
+    folder: str | os.PathLike[str], *, write: bool = False, seconds: float = SECONDS
+) -> MCPServer[Any]:
     """The server of the tools on a folder; the caller runs it.
 
-    Raises MissingPackageError without the package mcp.
+    Raises MissingPackageError without the package mcp, and ValueError unless ``seconds``, the time
+    of a call, are positive.
     """
+    if not seconds > 0.0:
+        raise ValueError(f"seconds must be positive, got {seconds!r}")
     try:
         from mcp.server import MCPServer
         from mcp.server.mcpserver import Image
     except ImportError as error:
         raise MissingPackageError("tools for agents need", "mcp", "mcp") from error
 
-    tools = Tools(os.path.realpath(folder), read_only)
+    tools = Tools(os.path.realpath(folder), write)
     result: MCPServer[Any] = MCPServer(
         "robomodel", instructions=INSTRUCTIONS, version=__version__, log_level="WARNING"
     )
     for tool in (tools.load, tools.mobility, tools.validate, tools.lint, tools.fix,
                  tools.convert, tools.actuation):  # fmt: skip
-        result.tool()(tool)
+        result.tool()(_timed(tool, seconds))
+    drawn = _timed(tools.picture, seconds)
 
     def picture(file: str, positions: dict[str, float] | None = None) -> Any:
-        found = tools.picture(file, positions)
+        found = drawn(file, positions)
         return Image(data=b64decode(found["png"]), format="png") if "png" in found else found
 
     result.tool(description=Tools.picture.__doc__, structured_output=False)(picture)
     return result
+
+
+def _timed(tool: Callable[..., Json], seconds: float) -> Callable[..., Json]:
+    """The tool in a process of its own, which may take so long."""
+    signature = inspect.signature(tool)
+
+    @wraps(tool)
+    def run(*arguments: Any, **options: Any) -> Json:
+        tools: Tools = tool.__self__  # type: ignore[attr-defined]
+        given = signature.bind(*arguments, **options).arguments
+        call = [tools.folder, tools.write, tool.__name__, given]
+        try:
+            process = subprocess.run(
+                [sys.executable, "-m", __name__], input=json.dumps(call), encoding="utf-8",
+                stdout=subprocess.PIPE, timeout=seconds, check=False,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            return _error(f"it was not done in {seconds:g} s: --seconds gives more time")
+        if process.returncode:
+            return _error(f"the process ended with {process.returncode}, see the server's output")
+        result: Json = json.loads(process.stdout)
+        return result
+
+    return run
+
+
+def _error(message: str) -> Json:
+    return UserError(message).as_dict()
 
 
 @dataclass(frozen=True)
@@ -103,7 +145,7 @@ class Tools:
     """The tools on a folder, whose path is without symbolic links; docstrings are for agents."""
 
     folder: str
-    read_only: bool = False
+    write: bool = False
     _one: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def load(self, file: str) -> Json:
@@ -240,8 +282,8 @@ class Tools:
 
     def _to(self, path: str, again: bool) -> str:
         """A path in the folder to which a file may be written."""
-        if self.read_only:
-            raise UserError("nothing is written: the folder is served with --read-only")
+        if not self.write:
+            raise UserError("nothing is written: the folder is served without --write")
         place, name = os.path.split(os.path.join(self.folder, path))
         target = os.path.join(self._path(place), name)
         if os.path.islink(target):
@@ -259,3 +301,8 @@ class Tools:
         with blaming(path):
             check_ids((*only, *without), "lint")
             return check([real], Settings(Path(self.folder), only, without, jobs=1))
+
+
+if __name__ == "__main__":
+    _folder, _write, _tool, _arguments = json.load(sys.stdin)
+    json.dump(getattr(Tools(_folder, _write), _tool)(**_arguments), sys.stdout)
