@@ -49,6 +49,23 @@ def test_limits_of_a_joint_are_those_of_its_actuator_by_the_sign_of_the_gear() -
     )
 
 
+def test_limits_change_places_with_the_sign_of_a_ratio() -> None:
+    """Of a joint's limits, by parameters of its gear: those of the file with that ratio."""
+    from robomodel.dynamics.algorithm import run
+
+    text = arm(LIMIT + '<rotor inertia="1e-4" ratio="{}"/>')
+    model = rm.load(text.format(2))
+    for ratio in (4.0, -4.0, -2.0):
+        other = rm.load(text.format(ratio))
+        given = {"j_rotor.j": rm.parameters(other, geometry=True)["j_rotor.j"]}
+        (own,), (moved,) = other.actuators, rm.with_parameters(model, given).actuators
+        for each in ("effort_lower", "effort_limit", "velocity_lower", "velocity_limit"):
+            assert getattr(moved, each) == pytest.approx(getattr(own, each)), (ratio, each)
+        state = {"q": model.neutral(), "v": np.zeros(2)}
+        _, least, most = run(model, "motors", state, parameters=given)
+        assert (least[0], most[0]) == pytest.approx((own.least_effort, own.effort_limit))
+
+
 @pytest.mark.parametrize("backend", ["numpy", None])
 def test_forces_are_within_both_limits_at_rates_within_both(backend: str | None) -> None:
     """Driving force ends at the limit of its way; braking force is whole beyond it."""

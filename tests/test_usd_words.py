@@ -284,9 +284,25 @@ def test_limits_of_efforts(words: str, effort: float) -> None:
     assert hinge(stage(first=words)).limits.effort == effort
 
 
+def test_limits_of_efforts_that_differ_both_ways() -> None:
+    """Of a joint, of a joint with a drive, and of an actuator by its force, control and gain."""
+    uneven = span("mjc:actuatorfrcrange", -2, 6)
+    for words, ends in (
+        (uneven, (-2.0, 6.0)),
+        (f"{uneven}; float drive:angular:physics:maxForce = 5", (-2.0, 5.0)),
+        (f"{uneven}; float drive:angular:physics:maxForce = 1", (None, 1.0)),
+    ):
+        limits = hinge(stage(first=words)).limits
+        assert (limits.effort_lower, limits.effort) == ends
+    with pytest.warns(DescriptionWarning, match="the larger end is its limit of effort both ways"):
+        limits = hinge(stage(first=span("mjc:actuatorfrcrange", 2, 6))).limits
+    assert (limits.effort_lower, limits.effort) == (None, 6.0)
+    control = f"{span('mjc:ctrlRange', -2, 1)}; uniform double[] mjc:gainPrm = [-4, 0]"
+    assert motor(control) == {"effort": 8.0, "effort_lower": -4.0}
+    assert motor(span("mjc:forceRange", 0, 3)) == {"effort": 3.0, "effort_lower": 0.0}
+
+
 def test_limits_that_do_not_limit() -> None:
-    with pytest.warns(DescriptionWarning, match="not the same both ways"):
-        assert hinge(stage(first=span("mjc:actuatorfrcrange", -2, 6))).limits.effort == 6.0
     scene = RADIANS.replace("{", "{ uniform bool mjc:compiler:autoLimits = 0;")
     assert hinge(stage(first=FORCES, more=scene)).limits.effort == math.inf
     wrong = f'{span("mjc:actuatorfrcrange", 6, -6)}; uniform token mjc:actuatorfrclimited = "true"'
@@ -300,7 +316,7 @@ def motor(actuator: str, kind: str = "MjcActuator", word: str = "mjc:target") ->
     (only,) = transmission.actuators
     return only.motor and {
         k: getattr(only.motor, k)
-        for k in ("effort", "velocity", "stall_torque", "no_load_speed")
+        for k in ("effort", "effort_lower", "velocity", "stall_torque", "no_load_speed")
         if getattr(only.motor, k) not in (None, math.inf)
     }
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from robomodel.description import Actuator, Motor, Transmission, TransmittedJoint
+from robomodel.tolerances import SAME
 
 SIMPLE = "SimpleTransmission"
 DIFFERENTIAL = "DifferentialTransmission"
@@ -114,6 +115,16 @@ def loss_fault(efficiency: float, backdrive: float | None) -> str:
     if backdrive is not None and not -math.inf < backdrive <= 1.0:
         return f"its backdrive is {backdrive:g}; it is at most 1"
     return ""
+
+
+def both_ways(low: float, high: float) -> tuple[float | None, float]:
+    """A range of force as a lower limit, None for the same both ways, and an upper one.
+
+    A range that does not hold zero, or no force ahead, is taken as its larger end both ways.
+    """
+    if low <= 0.0 < high and abs(low + high) > SAME * max(-low, high):
+        return low, high
+    return None, max(abs(low), abs(high))
 
 
 def rotor_name(name: str) -> str:

@@ -21,7 +21,7 @@ from robomodel.description.transmissions import (
 )
 from robomodel.errors import DescriptionError
 from robomodel.mechanism.joints import Revolute
-from robomodel.scalars import div, is_number, select, value_of
+from robomodel.scalars import Scalar, div, held, is_number, select, value_of
 from robomodel.tolerances import NOTHING, SAME
 
 if TYPE_CHECKING:
@@ -428,23 +428,31 @@ def with_couplings(actuator: Actuator, couplings: Sequence[Coupling]) -> Actuato
             factor = dict(actuator.rows).get(actuator.rows[0][0], 1.0)
             own = terms.pop(actuator.joint)
             turns = tuple((name, -factor * div(terms[name], own)) for name, _ in actuator.terms)
-            ratio = turns[0][1]
-            share = div(select(ratio, -ratio, ratio), abs(before))
-            effort, speed = actuator.effort_limit, actuator.velocity_limit
-            least_effort, least_speed = actuator.effort_lower, actuator.velocity_lower
-            limited = math.isfinite(effort), math.isfinite(speed)
-            follows = [a and b for a, b in zip(limited, actuator.carried, strict=True)]
+            sense = turns[0][1] * math.copysign(1.0, before)  # negative: it turns the other way
+            share = div(select(sense, -sense, sense), abs(before))
+            effort = actuator.effort_lower, actuator.effort_limit
+            speed = actuator.velocity_lower, actuator.velocity_limit
+            if actuator.carried[0]:
+                effort = _turned(effort, sense, div(1.0, share))
+            if actuator.carried[1]:
+                speed = _turned(speed, sense, share)
             return replace(
-                actuator,
-                terms=turns,
-                effort_limit=div(effort, share) if follows[0] else effort,
-                velocity_limit=speed * share if follows[1] else speed,
-                effort_lower=div(least_effort, share) if follows[0] and least_effort is not None
-                else least_effort,
-                velocity_lower=least_speed * share if follows[1] and least_speed is not None
-                else least_speed,
+                actuator, terms=turns, effort_lower=effort[0], effort_limit=effort[1],
+                velocity_lower=speed[0], velocity_limit=speed[1],
             )  # fmt: skip
     return actuator
+
+
+def _turned(
+    ends: tuple[float | None, float], sense: Scalar, share: Scalar
+) -> tuple[float | None, float]:
+    """A share of limits below (None: as above) and above, which change places at a turned sense."""
+    lower, upper = ends
+    above = share * upper if math.isfinite(upper) else upper
+    if lower is None:
+        return None, held(above)
+    below = share * lower if math.isfinite(lower) else lower
+    return held(select(sense, -above, below)), held(select(sense, -below, above))
 
 
 def _times(factor: float, low: float, high: float) -> tuple[float, float]:

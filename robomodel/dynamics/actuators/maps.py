@@ -23,6 +23,7 @@ from robomodel.scalars import (
     as_number,
     div,
     dot,
+    is_number,
     is_zero,
     maximum,
     minimum,
@@ -203,9 +204,9 @@ def driving(actuator: Actuator, rate: Scalar, band: float = 0.0) -> Scalar:
         share = 1.0 - div(maximum(rate, 0.0), actuator.no_load_speed)
         force = minimum(actuator.stall_torque * maximum(share, 0.0), force)
     limit = actuator.velocity_limit
-    if not math.isfinite(limit):
+    if is_number(limit) and not math.isfinite(limit):
         return force
-    if not band or not limit:
+    if not band or (is_number(limit) and not limit):
         return select(rate - limit, force, 0.0)
     share = div(limit - rate, band * limit)
     force = LARGE_FORCE if unlimited(force) else force

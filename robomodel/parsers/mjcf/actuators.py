@@ -23,10 +23,10 @@ from robomodel.description import (
     TransmittedJoint,
     least,
 )
+from robomodel.description.transmissions import both_ways
 from robomodel.errors import DescriptionError, Source
 from robomodel.parsers.mjcf.compiled import CompiledSection
 from robomodel.parsers.mjcf.constraints import EqualityConstraints, Terms
-from robomodel.tolerances import SAME
 from robomodel.vocabulary.motors import motor_fault
 from robomodel.vocabulary.schema import MOTOR, Names
 
@@ -38,16 +38,6 @@ Span: TypeAlias = tuple[float, float]
 
 _TENDON = 3  # mjtTrn
 _INTEGRATES = ("mjDYN_INTEGRATOR", "mjDYN_PID", "mjDYN_MUSCLE", "mjDYN_USER")
-
-
-def both_ways(low: float, high: float) -> tuple[float | None, float]:
-    """A range of force as a lower limit, None for the same both ways, and an upper one.
-
-    A range that does not hold zero, or no force ahead, is taken as its larger end both ways.
-    """
-    if low <= 0.0 < high and abs(low + high) > SAME * max(-low, high):
-        return low, high
-    return None, max(abs(low), abs(high))
 
 
 @dataclass

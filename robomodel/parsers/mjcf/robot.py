@@ -32,8 +32,9 @@ from robomodel.description import (
     Stepping,
 )
 from robomodel.description.poses import ORIGIN, compose, displacement, inverse, tidy, vec
+from robomodel.description.transmissions import both_ways
 from robomodel.errors import DescriptionError
-from robomodel.parsers.mjcf.actuators import JOINT_MOTOR, Actuators, both_ways
+from robomodel.parsers.mjcf.actuators import JOINT_MOTOR, Actuators
 from robomodel.parsers.mjcf.compiled import JOINT_KINDS, CompiledElements, CompiledSection, pose
 from robomodel.parsers.mjcf.constraints import EqualityConstraints, Springs
 from robomodel.parsers.mjcf.source import UNNAMED, compile_mjcf

@@ -117,15 +117,19 @@ class Edges:
         """Apply what MuJoCo and URDF's converter write beside a drive: the least limit counts."""
         reader, prim, units = self.reader, edge.prim, self.reader.units
         turns = bool(edge.free) and edge.free[0].startswith("rot")
-        limits = [edge.numbers.get("effort", math.inf)]
-        most = reader.largest(
-            prim, "mjc:actuatorfrcrange", "mjc:actuatorfrclimited", "actuators' force"
+        unit = units.inertia if turns else units.mass * units.length
+        low, high = (
+            unit * x for x in reader.span(prim, "mjc:actuatorfrcrange", "mjc:actuatorfrclimited")
         )
-        limits.append(most * (units.inertia if turns else units.mass * units.length))
+        most = edge.numbers.get("effort", math.inf)
         if (of_urdf := reader.number(prim, URDF_EFFORT, infinite=True)) is not None:
-            limits.append(of_urdf if of_urdf >= 0.0 else math.inf)
-        if edge.free and (least := min(limits)) < math.inf:
-            edge.numbers = {**edge.numbers, "effort": least}
+            most = min(most, of_urdf if of_urdf >= 0.0 else math.inf)
+        if edge.free:
+            if most > 0.0:
+                limits = reader.efforts(prim, max(low, -most), min(high, most))
+            else:
+                limits = {"effort": most}
+            edge.numbers = {**edge.numbers, **limits}
 
     def _refer(self, edge: Edge) -> None:
         """Count a joint's positions from where the stage shows it, which MuJoCo calls mjc:ref."""
@@ -370,6 +374,7 @@ def _joint(step: _Step, parent: str, child: str, origin: Pose, axis: Vec3) -> Jo
     limits = step.edge.limits.get(step.freedom, Limits())
     numbers: Fields = dict(step.edge.numbers)
     effort, velocity = (numbers.pop(each, math.inf) for each in ("effort", "velocity"))
+    weakest = numbers.pop("effort_lower", None)
     kind = step.kind
     if kind == "revolute" and math.isinf(limits.lower) and math.isinf(limits.upper):
         kind = "continuous"
@@ -385,7 +390,7 @@ def _joint(step: _Step, parent: str, child: str, origin: Pose, axis: Vec3) -> Jo
         child,
         origin,
         axis,
-        Limits(limits.lower, limits.upper, velocity, effort),
+        Limits(limits.lower, limits.upper, velocity, effort, effort_lower=weakest),
         initial=_shown(step, limits),
         source=step.edge.source,
         **numbers,
@@ -437,7 +442,8 @@ def loop(reader: StageReader, edge: Edge) -> tuple[list[Link], list[Joint], Loop
             return [*links, Link(name, source=edge.source)], joints, Loop(
                 edge.name, "fixed", *ends, source=edge.source
             )  # fmt: skip
-    numbers = {k: x for k, x in edge.numbers.items() if k not in ("effort", "velocity") and x}
+    limits = ("effort", "effort_lower", "velocity")
+    numbers = {k: x for k, x in edge.numbers.items() if k not in limits and x}
     words = ("damping", "friction", "stiffness", "reference")
     dynamics: Fields = {k: x for k, x in numbers.items() if k in words and kind in LOOP_COORDINATES}
     if len(dynamics) < len(numbers):

@@ -665,7 +665,7 @@ class _JointTree:
                 continue
             gears = reader.array(prim, "mjc:gear")
             gear = float(gears[0]) if gears and hasattr(gears[0], "__float__") else None
-            limits = Motor(self._force(prim)) if word == "mjc" else self._clamped(prim)
+            limits = self._limited(prim) if word == "mjc" else self._clamped(prim)
             motor = replace(limits, source=reader.source(prim)) if limits != Motor() else None
             label, ends = _label(prim), (TransmittedJoint(name, reduction=1.0),)
             actuator = Actuator(label, reduction=gear, motor=motor)
@@ -678,19 +678,20 @@ class _JointTree:
                 end, drive = TransmittedJoint(edge.name), Actuator(edge.name)
                 yield Transmission(edge.name, SIMPLE, (end,), (drive,), edge.source)
 
-    def _force(self, prim: Any) -> float:
-        """The largest force of a MuJoCo actuator: its limit of force, or of control times gain."""
+    def _limited(self, prim: Any) -> Motor:
+        """The motor of a MuJoCo actuator: its limits of force, or of control times gain."""
         reader = self.reader
-        most = reader.largest(prim, "mjc:forceRange", "mjc:forceLimited", "force")
+        low, high = reader.span(prim, "mjc:forceRange", "mjc:forceLimited")
         kinds = {"gain": "fixed", "bias": "none"}
-        if any((reader.written(prim, f"mjc:{x}Type") or kind) != kind for x, kind in kinds.items()):
-            return most
-        gains = reader.array(prim, "mjc:gainPrm")
-        gain = float(gains[0]) if gains and hasattr(gains[0], "__float__") else 1.0
-        kind = "act" if reader.written(prim, "mjc:dynType") in _INTEGRATES else "ctrl"
-        control = reader.largest(prim, f"mjc:{kind}Range", f"mjc:{kind}Limited", "control")
-        most = min(most, abs(gain) * control if gain else math.inf)
-        return most if most > 0.0 else math.inf
+        if all((reader.written(prim, f"mjc:{x}Type") or kind) == kind for x, kind in kinds.items()):
+            gains = reader.array(prim, "mjc:gainPrm")
+            gain = float(gains[0]) if gains and hasattr(gains[0], "__float__") else 1.0
+            kind = "act" if reader.written(prim, "mjc:dynType") in _INTEGRATES else "ctrl"
+            control = reader.span(prim, f"mjc:{kind}Range", f"mjc:{kind}Limited")
+            ends = sorted(gain * x for x in control) if gain else (-math.inf, math.inf)
+            low, high = max(low, ends[0]), min(high, ends[1])
+        limits: dict[str, Any] = dict(reader.efforts(prim, low, high))
+        return Motor(**limits)
 
     def _clamped(self, prim: Any) -> Motor:
         """The motor of Newton's clamps on an actuator, which are in SI units and radians."""

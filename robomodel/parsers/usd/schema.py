@@ -19,8 +19,9 @@ import numpy as np
 
 from robomodel.description import Pose, Vec3
 from robomodel.description.poses import quaternion_of_rotation, rotation_of_quaternion, vec
+from robomodel.description.transmissions import both_ways
 from robomodel.errors import DescriptionError, Issue, Source
-from robomodel.tolerances import NO_LIMIT, SAME
+from robomodel.tolerances import NO_LIMIT
 
 DEGREE = math.pi / 180.0
 
@@ -263,8 +264,8 @@ class StageReader:
             break  # the strongest opinion counts
         return ""
 
-    def largest(self, prim: Any, name: str, limited: str, what: str) -> float:
-        """The larger end of a range of MuJoCo's, ``name:min`` to ``name:max``; infinite if off.
+    def span(self, prim: Any, name: str, limited: str) -> tuple[float, float]:
+        """A range of MuJoCo's, ``name:min`` to ``name:max``; infinite if off.
 
         ``limited`` is the attribute that switches it: true, false, or auto.
         """
@@ -272,18 +273,26 @@ class StageReader:
         switch = self.written(prim, limited)
         on = low < high and self.auto_limits if switch in (None, "auto") else switch == "true"
         if not on:
-            return math.inf
+            return -math.inf, math.inf
         if low >= high:
             raise self.error(prim, f"{name} is from {low:g} to {high:g}; give a range, or set "
                              f"{limited} to false")  # fmt: skip
-        if abs(low + high) > SAME * max(abs(low), abs(high)):
-            self.warn(
-                prim,
-                f"its range of {what} is not the same both ways; the larger end is its limit of "
-                "effort in both",
-                "uneven range",
+        return low, high
+
+    def efforts(self, prim: Any, low: float, high: float) -> dict[str, float]:
+        """Fields of the limits of effort, by a range of forces; none if it is unlimited."""
+        if math.isinf(low) and math.isinf(high):
+            return {}
+        if not low <= 0.0 < high:
+            message = (
+                f"its range of force, {low:g} to {high:g}, has no force that drives ahead or does "
+                "not hold zero; the larger end is its limit of effort both ways"
             )
-        return max(abs(low), abs(high))
+            self.warn(prim, message, "uneven range")
+        weakest, effort = both_ways(low, high)
+        return (
+            {"effort": effort} if weakest is None else {"effort": effort, "effort_lower": weakest}
+        )
 
     def pose(self, prim: Any, position: str, rotation: str) -> Pose:
         """The pose in two attributes, in the stage's units, without scale."""
