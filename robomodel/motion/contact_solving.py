@@ -13,9 +13,9 @@ from functools import cached_property
 import numpy as np
 
 from robomodel.arrays import Array
-from robomodel.dynamics.contact.complementarity import ArrayProblem, solve, solve_each
+from robomodel.dynamics.contact.complementarity import ArrayProblem, solve_each
 from robomodel.dynamics.contact.problem import Meshes
-from robomodel.dynamics.contact.reversal import Reversal
+from robomodel.dynamics.contact.reversal import STILL, Reversal
 from robomodel.kernels.function import TracedFunction
 from robomodel.model.model import Model
 from robomodel.motion.contact_programs import SOLVED, ContactProgram, SolvedStep
@@ -171,6 +171,8 @@ def in_parts(
     x: of the step as a whole. ``before``: rates of dry friction and meshes at the beginning;
     ``collides``: negative if a row that keeps a distance does.
     """
+    if np.all(np.abs(before) <= STILL * size):  # none moves that could turn round
+        return x, residual, np.zeros_like(x)
     struck = strikes(x[problem.rows.normals].tolist(), collides.tolist())
     lists = problem.as_lists()
     first = Reversal.first(lists, before.tolist(), x.tolist(), float(size), struck)
@@ -178,6 +180,6 @@ def in_parts(
         return x, residual, np.zeros_like(x)
     rest = ArrayProblem.of(first.rest(lists))
     start = np.array(first.start(x.tolist()), dtype=float)
-    solved, residual = solve(rest, start, 0.1 * SOLVED)
-    joined, early = first.joined(solved.tolist())
-    return np.array(joined, dtype=float), residual, np.array(early, dtype=float)
+    solved, residuals = solve_each(rest.alone, start[None], 0.1 * SOLVED)
+    joined, early = first.joined(solved[0].tolist())
+    return np.array(joined, dtype=float), float(residuals[0]), np.array(early, dtype=float)

@@ -40,12 +40,13 @@ from robomodel.scalars import Scalar, Vector, array_of
 from robomodel.tolerances import NOTHING
 
 LANES = (1, 2, 4, 6, 8, 12, 16)  # compiled numbers of contacts, and of other rows
+WIDE = (24, 32)  # the same of dry friction, among which meshes with fixed bounds are, too
 # of 692 problems of PAL's Kangaroo on two feet of two points, which 4 sweeps and 2 Newton steps
 # have not solved to 1e-11, these solve 674, 687 and 690
 COMPILED = (8, 24, 96)  # sweeps, each time followed by Newton steps, all compiled
 COMPILED_NEWTON = 16  # Newton steps of the compiled program
 INTERIOR_NEWTON = 5  # Newton steps from interior points
-COMPILED_ROWS = 16  # rows up to which they are compiled
+COMPILED_ROWS = 36  # rows up to which they are compiled, once for all robots: 3 s with so many
 QUICK = (8, 24)  # sweeps, each followed by Newton's method
 LONG = (400,)  # sweeps if all else failed: they take as long as an interior point
 SWEPT_NEWTON = 8  # Newton steps after these sweeps
@@ -111,6 +112,21 @@ class ArrayProblem(ContactProblem):
         """It among compiled numbers of rows; None if there are too many."""
         wide = _padded(self.rows)
         return None if wide is None else Padded.of(self, wide)
+
+    @property
+    def compiled(self) -> Padded | None:
+        """The same if Newton's method is compiled too; None if there are too many rows."""
+        padded = self.padded
+        return padded if padded is not None and padded.wide.size <= COMPILED_ROWS else None
+
+    @property
+    def alone(self) -> ArrayProblem:
+        """One problem as several side by side."""
+        parts = (each[None] for each in (self.matrix, self.b, self.friction, self.bounds))
+        meshes = self.meshes
+        if meshes is not None:
+            meshes = Meshes(*(each[None] for each in (meshes.slopes, *meshes.rest)))
+        return ArrayProblem(self.rows, *parts, meshes=meshes)
 
     @staticmethod
     def of(problem: ContactProblem) -> ArrayProblem:
@@ -305,8 +321,8 @@ def solve_each(
     With few rows sweeps and Newton's method run on all of them side by side.
     """
     x, residuals = starts.copy(), np.full(len(starts), np.inf)
-    padded, enough = problems.padded, max(tolerance, ENOUGH)
-    if padded is not None and padded.wide.size <= COMPILED_ROWS:
+    padded, enough = problems.compiled, max(tolerance, ENOUGH)
+    if padded is not None:
         acting = problems.b < APART
         sizes = np.max(np.abs(problems.b), axis=-1, where=acting, initial=TINY_SINGLE)
         now, slips = starts, np.zeros((len(starts), problems.rows.contacts))
@@ -323,7 +339,7 @@ def solve_each(
             at, now, slips = at[left], now[left], slips[left]
             padded = replace(padded, numbers=padded.numbers[left])
     for i in np.flatnonzero(~(residuals <= enough)).tolist():
-        x[i], residuals[i] = solve(problems.nth(i), starts[i], tolerance)
+        x[i], residuals[i] = solve(problems.nth(i), x[i], tolerance)
     return x, residuals
 
 
@@ -370,11 +386,15 @@ def solve(problem: ArrayProblem, start: Array, tolerance: float = 1e-10) -> tupl
 
 def _by_fixed_bounds(problem: ArrayProblem, x: Array, tolerance: float) -> Iterator[Array]:
     """Solutions with the bounds of meshes by the last one, each polished by Newton's method."""
+    compiled = problem.compiled
     for _ in range(ROUNDS):
         fixed, middles = problem.frozen(x)
-        x = middles + solve(fixed, x - middles, tolerance)[0]
-        yield x
-        yield _newton(problem, x, 0.0, REGULAR[0], SWEPT_NEWTON)
+        solved, _ = solve_each(fixed.alone, (x - middles)[None], tolerance)
+        yield (x := middles + solved[0])
+        if compiled is not None:
+            yield compiled.newton(x)[0]
+        else:
+            yield _newton(problem, x, 0.0, REGULAR[0], SWEPT_NEWTON)
 
 
 def _from_inside(problem: ArrayProblem, goal: float, slope: float) -> Iterator[Array]:
@@ -476,10 +496,10 @@ def _least(problem: ArrayProblem, x: Array) -> Array:
 def _padded(rows: RowKinds) -> RowKinds | None:
     """The compiled sizes that hold these rows; None if there are too many."""
 
-    def up(n: int) -> int | None:
-        return 0 if n == 0 else next((lanes for lanes in LANES if lanes >= n), None)
+    def up(n: int, more: tuple[int, ...] = ()) -> int | None:
+        return 0 if n == 0 else next((lanes for lanes in (*LANES, *more) if lanes >= n), None)
 
-    sizes = up(rows.contacts), up(rows.stops), up(rows.boxes), up(rows.meshes)
+    sizes = up(rows.contacts), up(rows.stops), up(rows.boxes, WIDE), up(rows.meshes)
     return None if None in sizes else RowKinds(*(n for n in sizes if n is not None))
 
 
