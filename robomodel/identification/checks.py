@@ -410,7 +410,7 @@ def tried_forms(
     Those may be chosen whose parts are certain of some joint. One is as good as the best of them if
     it leaves no more, by a standard error of the difference between blocks (L. Breiman and others,
     *Classification and regression trees*, 1984). Joints without which static friction is as good
-    have none, and neither have gears without which losses are.
+    have none.
 
     Args:
         names: The joints, all of which move.
@@ -418,7 +418,7 @@ def tried_forms(
         blocks: Indices of the samples in each.
         forces: Measured forces (n, nv); zero if not measured.
         certain: What is certain of some joints, by :func:`friction_forms`.
-        loads: Places of the columns of gears whose friction certainly grows with the load.
+        loads: Places of the columns of gears, if friction certainly grows with the load in one.
     """
     widths, weight = widths_of_peaks(len(names), trials), trials.weight
     size = float(np.sum(weight * np.sum(forces**2, axis=0)))
@@ -461,24 +461,15 @@ def tried_forms(
     open_to = [n for n, form in enumerate(forms) if form in possible]
     best = min(open_to, key=lambda n: float(np.sum(errors[n])))
     n = next(n for n in open_to if as_good(errors[n], errors[best]))
-
-    def simplify(simpler: TriedForm) -> None:
-        if simpler != forms[n] and as_good(error := left(simpler), errors[n]):
-            forms[n], errors[n] = simpler, error
-
     for name in forms[n].joints:
-        simplify(replace(forms[n], joints=_without(forms[n].joints, name)))
-    for name in forms[n].gears:
-        simplify(replace(forms[n], gears=_without(forms[n].gears, name)))
+        others = tuple(each for each in forms[n].joints if each != name)
+        simpler = replace(forms[n], joints=others)
+        if others and as_good(error := left(simpler), errors[n]):
+            forms[n], errors[n] = simpler, error
     return [
         replace(form, share=math.sqrt(float(np.sum(error)) / max(size, TINY)), chosen=i == n)
         for i, (form, error) in enumerate(zip(forms, errors, strict=True))
     ]
-
-
-def _without(names: tuple[str, ...], name: str) -> tuple[str, ...]:
-    """The names without one, or the last one alone."""
-    return tuple(each for each in names if each != name) or names
 
 
 def _grown(form: TriedForm) -> str:

@@ -459,6 +459,12 @@ def assumptions(
     return ParameterPrior(cones, scalars, nominal, directions, share**-2.0, spread**-2.0), notes
 
 
+def rotors(model: Model) -> list[int]:
+    """Bodies that motors turn alone: files know these as rotors by their symmetry."""
+    at = (model.joint_names.index(each.joint) for each in model.actuators)
+    return [i for i in at if not model.joints[i].independent and i not in model.parents]
+
+
 def chosen(model: Model, free: str | Iterable[str] | None) -> tuple[Array, Array]:
     """Masks (p,) of the parameters that may change, and of those that ``free`` lists by name."""
     names = parameters(model).names

@@ -31,12 +31,14 @@ from robomodel.identification.checks import (
 from robomodel.identification.columns import swapped_columns
 from robomodel.identification.fit import (
     MOST_PASSES,
+    WEIGHTS_SETTLED,
     Data,
     Fit,
     assumptions,
     chosen,
     fitted,
     rms,
+    rotors,
 )
 from robomodel.identification.left import Left, blocks_of
 from robomodel.identification.logs import Log, read_log
@@ -60,7 +62,7 @@ from robomodel.running import Progress
 
 UNKNOWN_SHARE = 0.1  # information gain below which a parameter counts as unknown
 POORLY_LEFT = 0.1  # share of forces that fits to a right log seldom leave
-ROTOR_PASSES = 3  # fits after one without losses, with rotors behind gears as of the one before
+ROTOR_PASSES = 10  # most fits after one without losses, with rotors behind gears as of the last
 LEAST_PHASE = 0.01  # share of the squares of a gear's force that tells an efficiency
 # relative deviations of an efficiency above which the log tells nothing of it, and above which the
 # product of both is told
@@ -402,9 +404,9 @@ def identify(
             eight blocks of time. Of those whose parts are certain of some joint (by six deviations,
             beside all parameters) it takes the simplest one that is as good as the best; notes and
             ``forms`` say which. Where friction of one joint depends on the direction, that of all
-            joints may; static friction have the joints that predict better with it. Of gears whose
-            friction certainly grows with the load, losses are compared, too, and efficiencies
-            identified as with ``losses``; of joints without such a gear a note says it.
+            joints may; static friction have the joints that predict better with it. If friction
+            certainly grows with the load in one gear, losses of all are compared, too, and
+            efficiencies identified as with ``losses``; of joints without a gear a note says it.
         losses: Also identify efficiencies of gears (True, or names of actuators), while motors
             drive and while they are driven, from forces or currents of the motors. If no mass, load
             or torque constant is known, only the product of both is; notes say so, and which gears
@@ -420,8 +422,9 @@ def identify(
         cutoff: Cut-off frequency of their filter [Hz].
         prior: Assumed relative deviation of the model's values.
         robust: Use Huber's loss, against outliers.
-        balanced: Bodies that are rotationally symmetric in the model, such as rotors, stay so,
-            which keeps the dynamics as fast. Rotors behind gears with efficiencies always do.
+        balanced: Bodies that are rotationally symmetric in the model stay so, which keeps the
+            dynamics as fast. Rotors of motors always do, unless ``free`` names parameters of them:
+            files know motors by that.
         folds: Cross-validate over this number of blocks of time, each predicted by a fit to the
             others.
         progress: Show a bar, on a terminal, if it takes more than a second.
@@ -472,7 +475,7 @@ def _in_stages(
     if readings.lossy:
         result, left = _identified_behind_gears(model, readings, options, result.model)
     tried = left.tried() if friction else []
-    grown = {n: x for n, x in left.loads[1].items() if n in left.growing[1]} if tried else {}
+    grown, joints = (left.loads[1], left.growing[1]) if tried else ({}, {})
     for form in tried:
         if not form.chosen:
             continue
@@ -484,17 +487,18 @@ def _in_stages(
             ways = (biased, ()) if form.one_way else ((), biased)
             readings = with_friction(left.readings, stribeck_of, *ways)
             result, left = _identified(model, readings, options)
-        if form.gears:
+        if form.gears:  # others may lose, too, and take masses' place where losses are left out
             readings = with_losses(left.readings, form.gears)
             result, left = _identified_behind_gears(model, readings, options, result.model)
         said = left.directions(result)
         parts = [form.form]
         parts += [f"static of {few(form.joints)}"] if form.joints else []
         parts += [f"stronger one way: {few([f'{n}{x}' for n, x in said.items()])}"] if said else []
-        parts += [_losses_in_words(result, form.gears)] if form.gears else []
+        lossy = [name for name in form.gears if name in grown]
+        parts += [_losses_in_words(result, lossy)] if lossy else []
         shares = ", ".join(f"{each.form} {100.0 * each.share:.2g} %" for each in tried)
         notes = [
-            *load_notes(grown),
+            *load_notes({n: x for n, x in grown.items() if n in joints}),
             f"friction's form was chosen: {'; '.join(parts)}",
             f"of forces in blocks that others predict, these forms of friction leave: {shares}",
         ]
@@ -506,9 +510,13 @@ def _identified_behind_gears(
     model: Model, readings: Sensors, options: _Options, rotors: Model
 ) -> tuple[Identified, Left]:
     """The fit with lossy gears, behind rotors as they were identified."""
+    before = np.full(len(readings.unknowns), np.inf)
     for _ in range(ROTOR_PASSES):
-        result, left = _identified(model, replace(readings, rotors=rotors), options)
-        rotors = result.model
+        readings = readings.behind(rotors)
+        result, left = _identified(model, readings, options)
+        if np.all(np.abs(left.x - before) < WEIGHTS_SETTLED):
+            break
+        rotors, before = result.model, left.x
     return result, left
 
 
@@ -559,7 +567,7 @@ def _identified(model: Model, readings: Sensors, options: _Options) -> tuple[Ide
     every = range(len(model.bodies))
     assumed, notes = assumptions(
         model, data, options.changing, options.named, options.prior,
-        every if options.balanced else readings.rotors_behind_gears,
+        every if options.balanced else rotors(model),
     )  # fmt: skip
     if not assumed.directions.shape[1] and not readings.unknowns:
         raise ValueError("nothing is free to change")

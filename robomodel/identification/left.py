@@ -181,14 +181,14 @@ class Left:
         count = len(self.data.forces)
         if not self.moving or count < FORM_BLOCKS * LEAST_SAMPLES:
             return []
-        places, certain = self.loads
+        (places, certain), gears = self.loads, self.growing[0]
         return tried_forms(
             self.moving,
             self.loaded,
             blocks_of(FORM_BLOCKS, count),
             np.where(self.data.measured, self.data.forces, 0.0),
             self.forms,
-            {name: places[name] for name in certain if name in self.growing[0]},
+            {name: places[name] for name in gears if not certain.keys().isdisjoint(gears)},
         )
 
 

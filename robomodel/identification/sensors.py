@@ -150,6 +150,12 @@ class Sensors:
             raise ValueError("without accelerations q, v and tau need an axis of time")
         return Windows.of(self.place.shape[-2], self.step, self.cutoff)
 
+    def behind(self, rotors: Model) -> Sensors:
+        """The same motion, with the numbers of these rotors behind lossy gears."""
+        result = replace(self, rotors=rotors)
+        vars(result)["_nominal"] = self._nominal  # its regressor is the same
+        return result
+
     @property
     def length(self) -> int:
         """Number of rows in time of one motion."""
@@ -260,12 +266,6 @@ class Sensors:
         """The actuators whose gears lose power, by the file or as far as the forces tell."""
         anew = self.laws("efficiency")
         return [n for n, x in enumerate(self.model.actuators) if x.lossy or x.name in anew]
-
-    @property
-    def rotors_behind_gears(self) -> list[int]:
-        """Bodies that turn lossy gears: rotors, as which files know them by their symmetry."""
-        turning = (self.model.actuators[n] for n in self.lossy)
-        return [self.model.joint_names.index(each.joint) for each in turning if each.turns_rotor]
 
     @cached_property
     def _gears(self) -> Gears:
