@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import robomodel as rm
+from robomodel.cli import main
 from robomodel.kernels import cache, function
 from robomodel.kernels import compile as compiling
 from robomodel.kernels.llvm import machine
@@ -366,3 +367,24 @@ def test_a_kernel_that_cannot_be_had_is_refused(
     monkeypatch.setattr(compiling, "obstacle", lambda: "no reason")
     with pytest.raises(RuntimeError, match=r"cannot be compiled here \(no reason\)"):
         rm.compile(rm.robots.load("four_bar"), "aba")
+
+
+def test_a_cache_that_is_shipped(
+    place: Path, built: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What one command compiles, a process elsewhere finds; what it leaves as it was."""
+    shipped = tmp_path / "shipped"
+    with pytest.raises(SystemExit) as ended:
+        main(["code", "four_bar", "--cache", str(shipped), "--functions", "aba,crba"])
+    assert ended.value.code == 0
+    assert (len(built), len(list(shipped.iterdir()))) == (2, 2)
+    assert os.environ["ROBOMODEL_CACHE"] == str(place)
+    monkeypatch.setenv("ROBOMODEL_CACHE", str(shipped))
+    run()
+    assert len(built) == 2
+    shipped.chmod(0o777)
+    for words in (["--cache", str(shipped)], ["--cache", str(tmp_path), "-o", str(tmp_path)], []):
+        with pytest.raises(SystemExit) as ended:
+            main(["code", "four_bar", *words])
+        assert ended.value.code == 2
+    assert len(built) == 2

@@ -9,9 +9,13 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+import robomodel as rm
 from robomodel.cli.common import UserError, blaming
 from robomodel.cli.robot import Robot
 from robomodel.description.prims import SUFFIXES as STAGES
+from robomodel.kernels.cache import kept_in
+from robomodel.kernels.program import Dtype
+from robomodel.model import Model
 from robomodel.opentree.tree import OpenTree, TreeOptions, written_tree
 from robomodel.parsers.meshes import How, folder_of
 from robomodel.reports.approximation import SoftConstraintErrors, soft_constraint_errors
@@ -178,18 +182,20 @@ def _verdict(
 
 def code(
     robot: Robot,
-    output: Path,
+    output: Path | None = None,
     functions: str = "rnea,aba",
     language: Literal["c", "js"] = "c",
     parameters: str = "",
     dtype: Literal["float64", "float32"] = "float64",
     stem: str | None = None,
     ros2_control: bool = False,
+    cache: Path | None = None,
 ) -> Document:
     """Write functions of a robot as C99, which C++ includes too, or as a module of JavaScript.
 
     Neither needs a library. Keys of the JSON document: robot, file, source, header (of C),
-    functions, dtype, warnings, and transmission with --ros2-control.
+    functions, dtype, warnings, transmission with --ros2-control, and with --cache in place of
+    source and header: cache, entries (the number of new ones).
 
     Examples:
         robomodel code four_bar -o generated
@@ -209,17 +215,25 @@ def code(
         --stem NAME: What names of C, and files, begin with. [default: the robot's]
         --ros2-control: Also write NAME_transmission.hpp, a Transmission of ros2_control between
             actuators and independent joints, and the functions that it calls.
+        --cache DIR: Write no source: compile the functions for this machine into a folder which
+            ROBOMODEL_CACHE then names, as in a container whose first calls shall be quick.
     """
     from robomodel.interop.c import identifier, write_c
     from robomodel.interop.javascript import write_js
 
     if language == "js" and (ros2_control or dtype != "float64"):
         raise UserError("--ros2-control and --dtype float32 are of --language c")
+    if (output is None) == (cache is None):
+        raise UserError("name --output DIR for source, or --cache DIR for machine code")
     model = robot.load()
     names, changing = (
         [each.strip() for each in text.split(",") if each.strip()]
         for text in (functions, parameters)
     )
+    if output is None:
+        assert cache is not None
+        with blaming(robot.file):
+            return _compiled(model, names, changing, dtype, cache)
     file = output / f"{identifier(stem or model.name)}.{language}"
     options = {"parameters": changing} if changing else {}
     wanted = {each.replace(":", "_").replace("+", "_"): (each, options) for each in names}
@@ -236,3 +250,19 @@ def code(
     listed = f"{', '.join(others)} and {last}" if others else last
     data = {"robot": model.name, **written, "functions": names, "dtype": dtype}
     return Document(f"wrote {listed}", "", data=data)
+
+
+def _compiled(
+    model: Model, names: Sequence[str], parameters: Sequence[str], dtype: Dtype, folder: Path
+) -> Document:
+    """Machine code of functions, in a folder that ROBOMODEL_CACHE names."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    before = {*folder.iterdir()}
+    given: Any = {"parameters": parameters} if parameters else {}
+    with kept_in(folder):
+        for name in names:
+            rm.compile(model, name, dtype=dtype, **given)
+    entries = len({*folder.iterdir()} - before)
+    data = {"robot": model.name, "cache": str(folder), "entries": entries}
+    text = f"{folder}: {count(entries, 'new entry', 'new entries')}"
+    return Document(text, "", data={**data, "functions": names, "dtype": dtype})

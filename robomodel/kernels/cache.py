@@ -17,7 +17,7 @@ import itertools
 import os
 import stat
 import struct
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import fields, is_dataclass
 from operator import attrgetter
 from pathlib import Path
@@ -84,6 +84,25 @@ def _fields(kind: type) -> Callable[[object], tuple[object, ...]]:
     if len(names) > 1:
         return attrgetter(*names)
     return lambda x: tuple(getattr(x, name) for name in names)
+
+
+@contextlib.contextmanager
+def kept_in(folder: Path) -> Iterator[None]:
+    """Keep entries in this folder meanwhile, as ``ROBOMODEL_CACHE`` does.
+
+    Raises PermissionError if it would not be used, since others may write to it.
+    """
+    before = os.environ.get("ROBOMODEL_CACHE")
+    os.environ["ROBOMODEL_CACHE"] = str(folder)
+    try:
+        if directory() is None:
+            raise PermissionError(13, "others may write to this folder, or nobody", str(folder))
+        yield
+    finally:
+        if before is None:
+            del os.environ["ROBOMODEL_CACHE"]
+        else:
+            os.environ["ROBOMODEL_CACHE"] = before
 
 
 def directory() -> Path | None:

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from robomodel.kernels.llvm import tiles
 from robomodel.kernels.llvm.assembly import X86, Function, Instructions, LaneVectors, flushing
 from robomodel.kernels.plan import Iteration, KernelPlan, Memory, hoist, ordered, write
-from robomodel.kernels.program import PRECISIONS, Dtype, Program, Reference
+from robomodel.kernels.program import COS, PRECISIONS, SIN, Dtype, Program, Reference
 from robomodel.kernels.x86 import pieces as x86
 
 TILES: Mapping[Memory, str] = {"input": "%in", "result": "%out", "work": "%work"}
@@ -57,7 +57,7 @@ def written(plan: KernelPlan, vectors: LaneVectors, *, pieces: bool = True) -> s
     """IR of a plan; without its ``pieces`` if these are :func:`assembled`."""
     iteration, sizes = plan.iteration, plan.sizes
     text = [*vectors.declarations(), tiles.stage(vectors), *tiles.settle(vectors, sizes[-1])]
-    text += _angle_reduction(plan, vectors)
+    text += _angle_reduction(plan, vectors, in_place=pieces or _turns(plan))
     if plan.dtype == "float32":
         text += flushing(vectors)
     for n in range(len(plan.pieces)):
@@ -65,7 +65,7 @@ def written(plan: KernelPlan, vectors: LaneVectors, *, pieces: bool = True) -> s
             text += _piece(plan, vectors, n)
         else:
             text.append(f"declare hidden void @piece{n}(ptr, ptr, ptr, ptr)")
-    if not pieces:
+    if not pieces and _turns(plan):
         text += _turn(vectors)
     fetch = iteration is None
     packs = _packs(plan)
@@ -99,6 +99,14 @@ def _packs(plan: KernelPlan) -> list[int]:
 def assembled(plan: KernelPlan, vectors: LaneVectors) -> bytes:
     """The object code of a plan's pieces, by :mod:`robomodel.kernels.x86`."""
     return x86.assembled(plan, _writing(plan, vectors), range(len(plan.pieces)))
+
+
+def _turns(plan: KernelPlan) -> bool:
+    """True if there are angles besides the inputs that are angles only."""
+    return any(
+        step.operation in (SIN, COS) and step.operands[0] not in plan.angles
+        for step in plan.program.steps
+    )
 
 
 def _turn(vectors: LaneVectors) -> list[str]:
@@ -195,11 +203,11 @@ def _writing(plan: KernelPlan, vectors: LaneVectors) -> dict[int, list[tuple[str
     return before
 
 
-def _angle_reduction(plan: KernelPlan, vectors: LaneVectors) -> list[str]:
+def _angle_reduction(plan: KernelPlan, vectors: LaneVectors, *, in_place: bool) -> list[str]:
     """Two functions that call the C library for huge angles, so that results are NumPy's there.
 
-    Angles that are inputs are checked together, and reduced to the first turn in the tile; others
-    are computed in place.
+    Angles that are inputs are checked together, and reduced to the first turn in the tile; if there
+    are others, these are computed ``in_place``.
     """
     f, scalar = Function(vectors), vectors.scalar
     angles = sorted(plan.angles)
@@ -232,6 +240,10 @@ def _angle_reduction(plan: KernelPlan, vectors: LaneVectors) -> list[str]:
         "reduced:",
     ]
     offsets = ", ".join(f"i32 {i * vectors.bytes}" for i in angles)
+    lines = [f"@angles = internal constant [{len(angles)} x i32] [{offsets}]"]
+    lines += f.text("void @reduce_angles(ptr %in) noinline") if angles else []
+    if not in_place:
+        return lines
     g = Function(vectors)
     pair, result = f"{{{g.type}, {g.type}}}", "poison"
     for part, name in enumerate(("sin", "cos")):
@@ -241,11 +253,8 @@ def _angle_reduction(plan: KernelPlan, vectors: LaneVectors) -> list[str]:
             y = narrow(g, called(g, name, x))
             column = g.value(f"insertelement {g.type} {column}, {scalar} {y}, i64 {r}")
         result = g.value(f"insertvalue {pair} {result}, {g.type} {column}, {part}")
-    return [
-        f"@angles = internal constant [{len(angles)} x i32] [{offsets}]",
-        *(f.text("void @reduce_angles(ptr %in) noinline") if angles else []),
-        *g.text(f"{pair} @sincos_large({g.type} %x) noinline cold", f"ret {pair} {result}"),
-    ]
+    head = f"{pair} @sincos_large({g.type} %x) noinline cold"
+    return [*lines, *g.text(head, f"ret {pair} {result}")]
 
 
 # ---- over time -----------------------------------------------------------------------------------

@@ -113,8 +113,9 @@ def _described() -> str | None:
     return None
 
 
-CPU_FIELDS = ("vendor_id", "cpu family", "model", "stepping", "flags", "cpu implementer",
-           "cpu architecture", "cpu variant", "cpu part", "cpu revision", "features")  # fmt: skip
+CPU_FIELDS = ("vendor_id", "flags", "cpu implementer", "cpu architecture", "cpu part", "features")
+"""The fields of a processor on which code depends: its instruction sets. Models with
+the same ones share a cache; LLVM schedules for the one that compiles."""
 
 
 @functools.cache
