@@ -1,11 +1,11 @@
 """Robots in simulators beside the exact model: the matrix of docs/simulators.md.
 
-    python -m benchmarks.simulators [--files LIST] [SIMULATOR...]
+    python -m benchmarks.simulators [--own | --files LIST] [SIMULATOR...]
 
 runs the simulators that are installed (all, or those that are named), each format that they read,
-on the shipped robots, or on files, one a line of LIST, keeps what is found in simulators.json
-beside this file, and writes the matrix into the page. Simulators may be installed in different
-environments: each run replaces the rows of its own.
+on the shipped robots, or on those of the folder robots beside this file, or on files, one a line of
+LIST, keeps what is found in simulators.json beside this file, and writes the matrix into the page.
+Simulators may be installed in different environments: each run replaces the rows of its own.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ from robomodel.writing import write_for
 
 RESULTS = Path(__file__).parent / "simulators.json"
 PAGE = Path(__file__).parent.parent / "docs" / "simulators.md"
+OWN = Path(__file__).parent / "robots"
+OWN_HEAD = "Mechanisms of single kinds, files of `benchmarks/robots`:"
 BEGIN, END = "<!-- matrix: python -m benchmarks.simulators -->", "<!-- end of matrix -->"
 SAMPLES = 3
 Results = dict[str, dict[str, dict[str, Any]]]
@@ -58,26 +60,25 @@ def measured(model: rm.Model, simulator: Simulator, form: Format) -> dict[str, A
     }
 
 
-def models(files: Path | None) -> Iterator[tuple[str, rm.Model]]:
-    """The shipped robots, or those of a list of files, by name: a file's with its folder's."""
-    paths = [] if files is None else files.read_text("utf-8").split()
-    for name in rm.robots.names() if files is None else paths:
+def models(paths: Sequence[str]) -> Iterator[tuple[str, rm.Model]]:
+    """Robots by name, shipped ones' or a file's with its folder's."""
+    for name in paths:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
-                model = rm.robots.load(name) if files is None else rm.load(name)
+                shipped = name in rm.robots.names()
+                model = rm.robots.load(name) if shipped else rm.load(name)
             except (ValueError, ImportError) as error:
                 print(f"{name}: not loaded: {str(error)[:150]}")
                 continue
-        yield "/".join(Path(name).parts[-2:]), model
+        yield "/".join(Path(name).parts[-2:]).removeprefix("robots/"), model
 
 
-def run(simulators: Sequence[Simulator], files: Path | None) -> None:
+def run(simulators: Sequence[Simulator], part: str, paths: Sequence[str]) -> None:
     """Measure, and keep the results after each simulator."""
-    part = "shipped" if files is None else "public"
     for simulator in simulators:
         rows: dict[str, dict[str, Any]] = {}
-        for name, model in models(files):
+        for name, model in models(paths):
             for form in PROGRAMS[simulator].formats:
                 start = time.perf_counter()
                 try:
@@ -130,9 +131,8 @@ def with_matrix(text: str, results: Results) -> str:
     """The page with the matrices between its marks."""
     head, _, rest = text.partition(BEGIN)
     _, _, tail = rest.partition(END)
-    parts = [matrix(results["shipped"])] if "shipped" in results else []
-    if "public" in results:
-        parts.append("Public files:\n\n" + matrix(results["public"]))
+    heads = {"shipped": "", "own": f"{OWN_HEAD}\n\n", "public": "Public files:\n\n"}
+    parts = [head + matrix(results[part]) for part, head in heads.items() if part in results]
     return f"{head}{BEGIN}\n" + "\n\n".join(parts) + f"\n{END}{tail}"
 
 
@@ -141,10 +141,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("simulators", nargs="*", default=[], metavar="SIMULATOR")
     parser.add_argument("--files", type=Path, default=None, metavar="LIST")
+    parser.add_argument("--own", action="store_true")
     options = parser.parse_args()
     if unknown := set(options.simulators).difference(ADAPTERS):
         parser.error(f"simulators are {', '.join(ADAPTERS)}, not {', '.join(sorted(unknown))}")
-    run([each for each in ADAPTERS if each in (options.simulators or ADAPTERS)], options.files)
+    part, paths = "shipped", list(rm.robots.names())
+    if options.files is not None:
+        part, paths = "public", options.files.read_text("utf-8").split()
+    elif options.own:
+        part, paths = "own", [str(path) for path in sorted(OWN.glob("*.urdf"))]
+    run([each for each in ADAPTERS if each in (options.simulators or ADAPTERS)], part, paths)
     results: Results = json.loads(RESULTS.read_text("utf-8"))
     PAGE.write_text(with_matrix(PAGE.read_text("utf-8"), results), "utf-8")
 

@@ -142,6 +142,17 @@ def test_ratios_are_written_as_mimics(tmp_path) -> None:
     assert again.nv == model.nv == len(q)
 
 
+def test_a_rack_on_a_pinion_is_lost_in_usd() -> None:
+    """USD has mimics of two joints of a kind, and nothing is left out without a word."""
+    robot = rm.load(ROOT / "benchmarks/robots/scara_rack.urdf").description
+    for simulator in ("newton", "isaaclab"):
+        known = {each.concerns: each for each in behaviours(simulator, "usd", robot)}
+        lost = known["mimics of a hinge and a slide"]
+        assert lost.elements(robot) == ("quill",)
+        assert lost.read is not None
+        assert not lost.elements(lost.read(robot))
+
+
 def test_chains_of_mimics_follow_the_first_joint() -> None:
     text = arm(
         second='<mimic joint="j1" multiplier="0.8" offset="0.1"/>',
@@ -172,10 +183,11 @@ def test_what_a_simulator_leaves_out_is_warned_of_in_numbers(tmp_path) -> None:
 
 
 def test_what_was_not_tried_is_said(run, tmp_path) -> None:
-    for simulator, said in (("gazebo", True), ("drake", False)):
+    for simulator, title in (("gazebo", "Gazebo"), ("drake", "")):
         code, out, _ = run("convert", "puma560", "--for", simulator, "-o", str(tmp_path / "p.sdf"))
         assert code == 0
-        assert ("What Gazebo leaves out of such files was not tried" in out) == said
+        words = f"What {title} leaves out of such files was not tried, but for what is documented"
+        assert (words in out) == bool(title)
 
 
 def test_wrong_words(run, tmp_path) -> None:
@@ -321,3 +333,22 @@ def test_recipes_of_residual_torque_run(title: str, tmp_path: Path, monkeypatch)
         kinds = {"The recipe": "python", "MuJoCo": "python", title: "py"}
         for code in re.findall(rf"```{kinds.get(head)}\n(.*?)```", section, re.S):
             exec(compile(code, head, "exec"), names)
+
+
+@pytest.mark.slow
+def test_mimics_in_physx_words_are_newtons(tmp_path: Path) -> None:
+    """Without Newton's words, and without ours, the file has the same robot by PhysX's."""
+    model = rm.load(ROOT / "benchmarks/robots/finger_chain.urdf")
+    path = tmp_path / "a.usda"
+    rm.write_usd(model, path)
+    text = re.sub(r'.*(newton:mimic|robomodel:).*\n|"NewtonMimicAPI", ', "", path.read_text())
+    assert "newton:mimic" not in text
+    path.write_text(text)
+    again = rm.load(path)
+    assert again.nv == model.nv == 1
+    for x in (0.0, 0.7):
+        found, exact = (
+            each.joint_positions(each.configuration({"first": x}))["third"]
+            for each in (again, model)
+        )
+        np.testing.assert_allclose(found, exact, atol=1e-6)

@@ -118,7 +118,10 @@ def convert(
         tree = written_tree(model, TreeOptions(names, tendons=form == "mjcf"))
     verdict = _verdict(form, tree, tied, lost, measured)
     if simulator is not None and not tried(simulator):
-        verdict += f". What {PROGRAMS[simulator].title} leaves out of such files was not tried"
+        verdict += (
+            f". What {PROGRAMS[simulator].title} leaves out of such files was not tried, but for "
+            "what is documented"
+        )
     beside = str(folder) if copied and folder.is_dir() else None
 
     how = ", as an open tree" if approximate else ""

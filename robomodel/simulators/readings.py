@@ -33,6 +33,16 @@ def mimics(description: Description) -> tuple[str, ...]:
     return tuple(each.name for each in description.joints if each.mimic)
 
 
+def mixed(description: Description) -> tuple[str, ...]:
+    """Joints that follow one of another kind: a slide a hinge, or a hinge a slide."""
+    slides = {each.name: each.type == "prismatic" for each in description.joints}
+    return tuple(
+        each.name
+        for each in description.joints
+        if each.mimic and slides[each.name] != slides.get(each.mimic.joint, slides[each.name])
+    )
+
+
 def couplings(description: Description) -> tuple[str, ...]:
     """Couplings, among them gears of rotors."""
     return tuple(each.name for each in description.couplings)
@@ -201,6 +211,17 @@ def without_mimics(description: Description) -> Description:
     )
 
 
+def without_mixed(description: Description) -> Description:
+    """Followers of another kind of joint free."""
+    names = set(mixed(description))
+    return replace(
+        description,
+        joints=tuple(
+            replace(each, mimic=None) if each.name in names else each for each in description.joints
+        ),
+    )
+
+
 def without_couplings(description: Description) -> Description:
     """All couplings but mimics left out."""
     return replace(description, couplings=())
@@ -303,6 +324,7 @@ def with_heavy_frames(description: Description) -> Description:
 
 CONCERNS: Mapping[str, Concern] = {
     "mimics": mimics,
+    "mimics of a hinge and a slide": mixed,
     "couplings": couplings,
     "couplings that are no ratio of two joints": sums,
     "couplings, mimics and loops": held,

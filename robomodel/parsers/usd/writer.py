@@ -489,8 +489,11 @@ class _Writer:
     def _mimic(
         self, follower: Joint | None, leader: Joint | None, factor: float, offset: float
     ) -> None:
-        """Write Newton's attributes of a joint that follows another one of its kind."""
-        from pxr import Sdf
+        """Write Newton's attributes of a joint that follows another one of its kind, and PhysX's.
+
+        PhysX's q + g q' + o = 0 has instances for rotations alone, and holds no others.
+        """
+        from pxr import Sdf, UsdPhysics
 
         if follower is None or leader is None:
             return
@@ -504,6 +507,20 @@ class _Writer:
         for name, value in (("0", offset / (DEGREE if turns else 1.0)), ("1", factor)):
             kind = Sdf.ValueTypeNames.Float
             prim.CreateAttribute(f"newton:mimicCoef{name}", kind, False).Set(value)
+        if not turns:
+            return
+        own, other = (
+            f"rot{UsdPhysics.RevoluteJoint(self.joints[each.name]).GetAxisAttr().Get()}"
+            for each in (follower, leader)
+        )
+        prim.AddAppliedSchema(f"PhysxMimicJointAPI:{own}")
+        word = f"physxMimicJoint:{own}:"
+        prim.CreateRelationship(f"{word}referenceJoint", False).SetTargets(leaders)
+        prim.CreateAttribute(
+            f"{word}referenceJointAxis", Sdf.ValueTypeNames.Token, False, Sdf.VariabilityUniform
+        ).Set(other)
+        for name, value in (("gearing", -factor), ("offset", -offset / DEGREE)):
+            prim.CreateAttribute(word + name, Sdf.ValueTypeNames.Float, False).Set(value)
 
     # ---- loops
 
