@@ -27,7 +27,7 @@ from robomodel.cli.common import (
 )
 from robomodel.description import Description, Inertial, JointCoupling, Rotor
 from robomodel.errors import did_you_mean
-from robomodel.identification.sensors import with_ratios
+from robomodel.identification.gears import with_ratios
 from robomodel.model import Model, build
 from robomodel.reports.document import Document
 from robomodel.reports.validation.context import CheckContext
