@@ -161,6 +161,22 @@ def test_what_cannot_close_is_least_open(tmp_path: Path) -> None:
 
 
 @needs_compiler
+def test_zeros_of_closed_loops_alone_do_not_part_blocks(tmp_path: Path) -> None:
+    """Couplers of parallelograms do not turn while loops are closed, and do while they are not."""
+    names = [(f"coupler{n}", f"rocker{n + 1}") for n in range(2)]
+    model = rm.load(robot(
+        *(link(name) for name in ("rocker0", *(each for pair in names for each in pair))),
+        *(joint(f"r{n}", "base", f"rocker{n}", f"{2 * n} 0 0", mark=n == 0) for n in range(3)),
+        *(joint(f"c{n}", f"rocker{n}", f"coupler{n}", "0 1 0", mark=False) for n in range(2)),
+        *(loop(f"l{n}", "revolute", a, b, "2 0 0", "0 1 0") for n, (a, b) in enumerate(names)),
+    ))  # fmt: skip
+    opened = model.neutral() + np.random.default_rng(0).uniform(-0.2, 0.2, (4, model.nq))
+    found = in_c(model, "close", [opened], tmp_path)
+    assert not found["status"].any()
+    assert np.abs(model.residual(found["closed"])).max() < 1e-12
+
+
+@needs_compiler
 @pytest.mark.parametrize(
     "name",
     few(["parallel_ankle", "belt_leg", "five_bar", "tello", "mini_cheetah", "six_bar"], "belt_leg"),
@@ -329,6 +345,10 @@ def test_what_is_no_closing(tmp_path: Path) -> None:
             rm.write_c(model, tmp_path / "r.c", {"joint_states": ("joint_states", options)})
     with pytest.raises(ValueError, match="leave 'roll' open"):
         rm.write_c(rm.robots.load("parallel_ankle"), tmp_path / "r.c", "joint_states:pitch")
+    with pytest.raises(TypeError, match="a Model is needed"):
+        iterated("four_bar", "close")
+    with pytest.raises(ValueError, match="so 'close' has no arguments"):
+        iterated(rm.load(robot()), "close")
     with pytest.raises(ValueError, match="write_c and write_js have it"):
         routine(model, "joint_states")
     assert not list(tmp_path.iterdir())

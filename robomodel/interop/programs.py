@@ -138,8 +138,7 @@ def routine(model: Model, name: str, **options: Any) -> TracedFunction:
             f"function '{name}' is not known{did_you_mean(name, names)}; known are "
             + ", ".join(f"'{each}'" for each in names)
         )
-    if not model.nv:
-        raise ValueError(f"'{model.name}' has nothing that moves, so '{name}' has no arguments")
+    _check_moves(model, name)
     if name in OF_CONFIGURATIONS:
         parameters = as_parameters(model, options.pop("parameters", ()))
         make, further = OF_CONFIGURATIONS[name](model, **_checked(name, options))
@@ -171,10 +170,18 @@ def iterated(model: Model, name: str, **options: Any) -> TracedFunction | Iterat
     """
     if name not in ITERATED:
         return routine(model, name, **options)
-    routine(model, "integrate")  # which says what is wrong with a model
+    if not isinstance(model, Model):
+        raise no_model(model)
+    _check_moves(model, name)
     parameters = as_parameters(model, options.pop("parameters", ()))
     _checked(name, options)
     return ITERATED[name](model, **options, **({"parameters": parameters} if parameters else {}))
+
+
+def _check_moves(model: Model, name: str) -> None:
+    """Raises ValueError if a function has no arguments."""
+    if not model.nv:
+        raise ValueError(f"'{model.name}' has nothing that moves, so '{name}' has no arguments")
 
 
 def task_of(function: TracedFunction | IteratedFunction) -> AlgorithmSpec | None:

@@ -15,8 +15,8 @@ Python's own closing is compiled, and vectorised over batches: :mod:`.closing`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -346,18 +346,41 @@ def _of_transposed(by_column: Sequence[Vector], right: Vector) -> list[Scalar]:
 # ---- what is solved together ---------------------------------------------------------------------
 
 
-def _of_all_loops(model: Model) -> tuple[Part, ...]:
-    """The blocks of the dependent coordinates of all loops."""
-    return tuple(
-        Part(
-            tuple((cluster.index, row) for row in block.rows),
-            tuple((cluster.index, column) for column in block.columns),
-        )
-        for cluster in model.clusters
-        if isinstance(cluster.constraint, LoopConstraint)
-        for block in cluster.constraint.blocks
-        if block.rows and block.columns
-    )
+def _loops(model: Model) -> tuple[list[Place], list[Place]]:
+    """The conditions of all loops, and the dependent coordinates."""
+    rows: list[Place] = []
+    dependent: list[Place] = []
+    for cluster in model.clusters:
+        for block in getattr(cluster.constraint, "blocks", ()):
+            rows += [(cluster.index, row) for row in block.rows]
+            dependent += [(cluster.index, column) for column in block.columns]
+    return rows, dependent
+
+
+@cached_on_model
+def _of_all_loops(model: Model, parameters: tuple[str, ...] = ()) -> tuple[Part, ...]:
+    """The blocks of the dependent coordinates of all loops, for any values of these parameters."""
+    rows, columns = _loops(model)
+    _, pattern = _sampled(model, (), rows, columns)
+    if parameters:
+        listed, rng = listed_parameters(model, geometry=True), np.random.default_rng(1)
+        for _ in range(4):
+            scales, more = rng.uniform(0.9, 1.1, len(parameters)), rng.uniform(0.01, 0.1)
+            values = [listed[name] * x or more for name, x in zip(parameters, scales, strict=True)]
+            other = parameterized(model, dict(zip(parameters, values, strict=True)))
+            pattern |= _sampled(other, (), rows, columns)[1]
+    return tuple(_blocks(pattern, rows, columns))
+
+
+def _blocks(pattern: Mask, rows: Sequence[Place], columns: Sequence[Place]) -> Iterator[Part]:
+    """The blocks of conditions and coordinates, one after the other."""
+    for some_rows, some in _connected(pattern):
+        inner = pattern[np.ix_(some_rows, some)]
+        for block in blocks(inner, list(range(len(some)))):
+            yield Part(
+                tuple(rows[some_rows[r]] for r in block.rows),
+                tuple(columns[some[c]] for c in block.columns),
+            )
 
 
 @cached_on_model
@@ -369,42 +392,34 @@ def parts_of(
     Coordinates that neither determines stay as they are. Those of a floating base, and spins of
     rods, do not count as open.
     """
-    places = _of_all_loops(model)
-    rows = [row for part in places for row in part.rows]
+    rows, dependent = _loops(model)
     rows += [(READING, n) for n in range(len(readings))]
-    dependent = [column for part in places for column in part.columns]
-    matrix, pattern, columns = _sampled(model, readings, rows, dependent)
-    chosen, left = list(range(len(dependent))), dict[int, list[int]]()
+    independent = [(c.index, column) for c in model.clusters for column in _independent(c)]
+    columns = [*dependent, *independent]
+    matrix, pattern = _sampled(model, readings, rows, columns)
+    chosen, left = list(range(len(dependent))), dict[int, list[Place]]()
     size = np.linalg.norm(matrix, axis=0)
     for c in range(len(dependent), len(columns)):
-        if size[c] > NOTHING:
+        if size[c] > NOTHING and len(chosen) < len(rows):
             scaled = matrix[:, [*chosen, c]] / np.maximum(size[[*chosen, c]], TINY)
-            if np.linalg.svd(scaled, compute_uv=False)[-1] > SINGULAR and len(chosen) < len(rows):
+            if np.linalg.svd(scaled, compute_uv=False)[-1] > SINGULAR:
                 chosen.append(c)
                 continue
-        left.setdefault(columns[c][0], []).append(c)
-    taken = pattern[:, chosen]
-    parts: list[Part] = []
-    for some_rows, some in _connected(taken):
-        inner = taken[np.ix_(some_rows, some)]
-        for block in blocks(inner, list(range(len(some)))):
-            at = [rows[some_rows[r]] for r in block.rows]
-            of = [columns[chosen[some[c]]] for c in block.columns]
-            constant = _is_constant(model, readings, at, of)
-            parts.append(Part(tuple(at), tuple(of), constant))
-    return tuple(parts), _open(model, {i: [columns[c] for c in some] for i, some in left.items()})
+        left.setdefault(columns[c][0], []).append(columns[c])
+    parts = tuple(
+        replace(part, constant=_is_constant(model, readings, part))
+        for part in _blocks(pattern[:, chosen], rows, [columns[c] for c in chosen])
+    )
+    return parts, _open(model, left)
 
 
 def _sampled(
-    model: Model, readings: Sequence[Reading], rows: Sequence[Place], dependent: Sequence[Place]
-) -> tuple[Array, Mask, list[Place]]:
-    """Derivatives at neutral, where they may differ from zero, and the columns.
+    model: Model, readings: Sequence[Reading], rows: Sequence[Place], columns: Sequence[Place]
+) -> tuple[Array, Mask]:
+    """Derivatives of conditions by coordinates at neutral, and where they may differ from zero.
 
-    Columns are the dependent coordinates and then all independent ones.
+    Zeros that only closed loops have do not count: a block would open those before it.
     """
-    columns = list(dependent)
-    for cluster in model.clusters:
-        columns += [(cluster.index, c) for c in _independent(cluster)]
     at = {column: n for n, column in enumerate(columns)}
 
     def matrix(q: Array) -> Array:
@@ -412,17 +427,18 @@ def _sampled(
         result = np.zeros((len(rows), len(columns)))
         for n, row in enumerate(rows):
             for place, x in conditions.row(row).items():
-                result[n, at[place]] = value_of(x)
+                if place in at:
+                    result[n, at[place]] = value_of(x)
         return result
 
     rng = np.random.default_rng(0)
     neutral = model.neutral()
     first = matrix(neutral)
     pattern = np.abs(first) > NOTHING
-    for _ in range(3):  # loops open, where more entries differ from zero
+    for _ in range(3):
         off = straightened(model, unstack(neutral + rng.uniform(-0.4, 0.4, model.nq)))
         pattern |= np.abs(matrix(np.array(off, dtype=float))) > NOTHING
-    return first, pattern, columns
+    return first, pattern
 
 
 def _open(model: Model, left: Mapping[int, Sequence[Place]]) -> tuple[str, ...]:
@@ -462,17 +478,15 @@ def _connected(pattern: Mask) -> list[tuple[list[int], list[int]]]:
     return [(some, of) for some, of in found.values() if some and of]
 
 
-def _is_constant(
-    model: Model, readings: Sequence[Reading], rows: Sequence[Place], columns: Collection[Place]
-) -> bool:
+def _is_constant(model: Model, readings: Sequence[Reading], part: Part) -> bool:
     """True if rows are readings with constant ratios to these coordinates and to no others."""
-    if any(index != READING for index, _ in rows):
+    if any(index != READING for index, _ in part.rows):
         return False
-    if any(model.clusters[index].varies and not model.clusters[index].implicit
-           for index, _ in columns):  # fmt: skip
+    clusters = [model.clusters[index] for index, _ in part.columns]
+    if any(cluster.varies and not cluster.implicit for cluster in clusters):
         return False
     conditions = Conditions(model, unstack(model.neutral()), readings)
-    return all(set(conditions.row(row)) <= set(columns) for row in rows)
+    return all(set(conditions.row(row)) <= set(part.columns) for row in part.rows)
 
 
 # ---- programs ------------------------------------------------------------------------------------
@@ -558,21 +572,13 @@ def close(
     """Loops closed block by block, independent joints held; least open where they cannot close."""
     stages = [
         Stage(_made(step, model, parameters, part, ()), _places(model, part.columns))
-        for part in _of_all_loops(_with(model, parameters))
+        for part in _of_all_loops(model, parameters)
     ]
     return IteratedFunction(
         "close", {"q": model.nq, **({"p": len(parameters)} if parameters else {})},
         {"closed": (model.nq,), "residual": ()}, _made(start, model, parameters), tuple(stages),
         _made(finish, model, parameters), steps,
     )  # fmt: skip
-
-
-def _with(model: Model, names: tuple[str, ...]) -> Model:
-    """The model with blocks that are right for any values of these parameters."""
-    if not names:
-        return model
-    listed = listed_parameters(model, geometry=True)
-    return parameterized(model, {name: listed[name] for name in names})
 
 
 def _made(
