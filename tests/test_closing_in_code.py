@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,8 @@ from robomodel.interop.programs import iterated, routine
 from robomodel.kernels.iterated import divided
 from robomodel.kernels.trace import Trace
 from robomodel.mechanism import closure
+from robomodel.mechanism.constraints import LoopConstraint
+from robomodel.model.configurations import blockwise
 from robomodel.model.elements import joint_slices
 
 needs_compiler = pytest.mark.skipif(not COMPILERS, reason="no C compiler here")
@@ -162,15 +165,39 @@ def test_what_cannot_close_is_least_open(tmp_path: Path) -> None:
 
 @needs_compiler
 def test_zeros_of_closed_loops_alone_do_not_part_blocks(tmp_path: Path) -> None:
-    """Couplers of parallelograms do not turn while loops are closed, and do while they are not."""
-    names = [(f"coupler{n}", f"rocker{n + 1}") for n in range(2)]
+    """Two rods between two cranks, each of two halves: they turn while loops are open."""
+    halves = [f"{end}{n}" for n in range(2) for end in ("knee", "motor")]
     model = rm.load(robot(
-        *(link(name) for name in ("rocker0", *(each for pair in names for each in pair))),
-        *(joint(f"r{n}", "base", f"rocker{n}", f"{2 * n} 0 0", mark=n == 0) for n in range(3)),
-        *(joint(f"c{n}", f"rocker{n}", f"coupler{n}", "0 1 0", mark=False) for n in range(2)),
-        *(loop(f"l{n}", "revolute", a, b, "2 0 0", "0 1 0") for n, (a, b) in enumerate(names)),
+        *(link(name) for name in ("knee", "motor", *halves)),
+        joint("j_knee", "base", "knee", mark=True),
+        joint("j_motor", "base", "motor", "2 0 0", mark=False),
+        *(joint(f"j_{n}", n[:-1], n, f"0 {1 - 2 * int(n[-1])} 0", mark=False) for n in halves),
+        *(loop(f"l{n}", "fixed", f"motor{n}", f"knee{n}", to="2 0 0", more="") for n in range(2)),
     ))  # fmt: skip
+    (cluster,) = model.clusters
+    assert isinstance(cluster.constraint, LoopConstraint)
+    assert len(cluster.constraint.blocks) == 5  # closed loops leave one to each row
     opened = model.neutral() + np.random.default_rng(0).uniform(-0.2, 0.2, (4, model.nq))
+    conditions = blockwise.Conditions(model, opened[0].tolist())
+
+    def on_later(parts: Sequence[tuple[Sequence[int], Sequence[int]]]) -> int:
+        """How many derivatives of parts' conditions by coordinates of later parts are not zero."""
+        after = [{(0, c) for _, own in parts[n:] for c in own} for n in range(1, len(parts) + 1)]
+        return sum(
+            abs(x) > 1e-9
+            for (rows, _), later in zip(parts, after, strict=True)
+            for row in rows
+            for place, x in conditions.row((0, row)).items()
+            if place in later
+        )
+
+    assert on_later([(block.rows, block.columns) for block in cluster.constraint.blocks]) > 0
+    stages = [
+        tuple([n for _, n in places] for places in (part.rows, part.columns))
+        for part in blockwise._of_all_loops(model)
+    ]
+    assert on_later(stages) == 0
+    assert len(stages) == 4
     found = in_c(model, "close", [opened], tmp_path)
     assert not found["status"].any()
     assert np.abs(model.residual(found["closed"])).max() < 1e-12
