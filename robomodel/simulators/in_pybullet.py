@@ -16,8 +16,9 @@ MICROSECOND = 1e-6  # s: the step from which accelerations are told
 class PybulletModel:
     """A robot in clients of its own; motors are off, and no joint is slowed down.
 
-    A floating robot is there twice: ``calculateMassMatrix`` of a floating base leaves out the base,
-    so that the joints' numbers are those of the robot with its base held.
+    A floating robot is there twice: mass matrix and gravity are those of the robot with its base
+    held, the only ones that are compared; ``calculateMassMatrix`` of a floating base has six rows
+    more, which come first.
     """
 
     precision = 1e-4  # of velocities after a step of 1 µs
