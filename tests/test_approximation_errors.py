@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import re
 from pathlib import Path
 
@@ -72,7 +73,7 @@ def test_forms_of_the_table(run) -> None:
 @pytest.mark.slow
 def test_the_range_of_a_linkage_and_the_best_constant() -> None:
     """Of a four-bar whose crank has limits: the inertia over the range, on the file's circuit."""
-    more = '<limit lower="0.3" upper="2.2" effort="1" velocity="1"/>'
+    more = '<limit lower="0.1" upper="2.2" effort="1" velocity="1"/>'
     model = rm.load(
         robot(
             *(link(name) for name in ("crank", "coupler", "rocker")),
@@ -88,7 +89,7 @@ def test_the_range_of_a_linkage_and_the_best_constant() -> None:
     view, name = lumped.basis.view, found.joint
     q = sheet(view, [view.joint_names.index(name)]).spread(np.random.default_rng(0), 300)
     (found,) = armatures(view, lumped, q)
-    at = [view.configuration({"j_crank": t}) for t in np.linspace(0.3, 2.2, 400)]
+    at = [view.configuration({"j_crank": t}) for t in np.linspace(0.1, 2.2, 400)]
     body = view.joint_names.index(name)
     rates = view.constraint_jacobian(np.array(at))[:, view.nodes[body].v, 0]
     values = rm.armature(view, np.array(at), backend="numpy")[:, 0] / rates**2
@@ -401,3 +402,33 @@ def test_locked_spins_begin_at_neutral_and_across_the_swing(tmp_path: Path) -> N
         lines.append(crank.T @ turn @ rod.line)
     way = lines[1] - lines[0]
     assert abs(axis @ way) < 1e-3 * np.linalg.norm(way)
+
+
+@pytest.mark.slow
+def test_change_points_of_several_freedoms_are_left_out_and_named() -> None:
+    """An ankle of two parallelograms: they are flat at a pitch of 0.54 without roll."""
+    rods, cranks, loops = "", "", ""
+    for k, y in enumerate((0.04, -0.04)):
+        rods += (
+            f'<body name="rod{k}" pos="-.05 {y} 0"><joint name="ball{k}" type="ball"/>'
+            '<geom type="capsule" fromto="0 0 0 -.2 0 .12" size=".005"/></body>'
+        )
+        cranks += (
+            f'<body name="c{k}" pos="-.2 {y} .12"><joint name="crank{k}" axis="0 1 0" '
+            'range="-1.2 1.2"/><geom type="capsule" fromto="0 0 0 -.05 0 0" size=".005"/></body>'
+        )
+        loops += f'<connect body1="c{k}" body2="rod{k}" anchor="-.05 0 0"/>'
+    text = (
+        '<mujoco><compiler angle="radian"/><worldbody><body name="cross">'
+        '<joint name="pitch" axis="0 1 0" range="-1 1"/><geom size=".01"/><body name="foot">'
+        '<joint name="roll" axis="1 0 0" range="-.4 .4"/><geom size=".03"/>'
+        f"{rods}</body></body>{cranks}</worldbody><equality>{loops}</equality></mujoco>"
+    )
+    flat = math.atan2(0.12, 0.2)
+    tree = written_tree(rm.load(text))
+    assert re.search(r"[\d.]+ % of the range of 'pitch', 'roll', next to a change", tree.verdict)
+    states = tree.basis.measures[1].states
+    at = tree.basis.view.joint_positions(states.q)
+    pitch, roll = np.asarray(at["pitch"]), np.asarray(at["roll"])
+    assert pitch.min() < flat - 0.2 < flat + 0.2 < pitch.max()  # on both sides
+    assert np.min(np.hypot(pitch - flat, roll)) > 0.02

@@ -261,6 +261,87 @@ def test_the_sheet_of_a_rocker_ends_at_its_dead_points() -> None:
     assert len(set(slope)) == 1  # one way of the crank
 
 
+@pytest.mark.slow
+def test_frames_turn_with_strides() -> None:
+    """Those of a stride's end are orthonormal, and the motions there the nearest to those before.
+
+    With all conditions, and with repeated ones; K keeps its sign in them, or a stride is refused.
+    """
+    for text in (five_bar(), ankle(0.05, 0.08, 0.25, 0.6)[0]):
+        model = rm.load(text, spins="locked")
+        (group,) = reachable(model).linkages[0].groups
+        along, rng = group.along, np.random.default_rng(0)
+        p = group.pool[rng.integers(len(group.pool.q), size=20)]
+        there, ends = along.stride(p, 0.1 * rng.standard_normal((20, group.freedoms)))
+        fine = np.flatnonzero(ends == 0)
+        assert len(fine) > 10
+        there, p, again = there[fine], p[fine], along.at(there.q[fine])
+        frame = np.concatenate([there.v, there.n], axis=2)
+        every = np.tile(np.eye(along.columns), (len(fine), 1, 1))
+        np.testing.assert_allclose(np.swapaxes(frame, 1, 2) @ frame, every, atol=1e-13)
+        left, _, right = np.linalg.svd(np.swapaxes(again.n, 1, 2) @ p.n)
+        np.testing.assert_allclose(there.n, again.n @ (left @ right), atol=1e-12)
+        k = along.mechanism.step(there.q, np.zeros((len(fine), along.columns)))[2]
+        assert (np.linalg.det(there.c @ k @ there.v) > 0.0).all()
+
+
+def ankle(out: float, crank: float, rod_up: float, reach: float) -> tuple[str, Array]:
+    """A foot on pitch and roll that two rods with balls hold, whose cranks turn about pitch.
+
+    Also the least motions of both cranks at a grid of pitch and roll, by the law of cosines.
+    """
+    balls = "".join(
+        f'<body name="rod{k}" pos="{-out} {y} 0"><joint name="ball{k}" type="ball"/>'
+        f'<geom type="capsule" fromto="0 0 0 0 0 {rod_up}" size=".005"/></body>'
+        for k, y in enumerate((0.04, -0.04))
+    )
+    cranks = "".join(
+        f'<body name="c{k}" pos="0 {y} {rod_up}"><joint name="crank{k}" axis="0 1 0" '
+        f'range="{-reach} {reach}"/><geom type="capsule" fromto="0 0 0 {-crank} 0 0" size=".005"/>'
+        "</body>"
+        for k, y in enumerate((0.04, -0.04))
+    )
+    loops = "".join(
+        f'<connect body1="c{k}" body2="rod{k}" anchor="{-crank} 0 0"/>' for k in range(2)
+    )
+    text = (
+        '<mujoco><compiler angle="radian"/><worldbody><body name="cross">'
+        '<joint name="pitch" axis="0 1 0" range="-1.1 1.1"/><geom size=".01"/><body name="foot">'
+        '<joint name="roll" axis="1 0 0" range="-.8 .8"/><geom size=".03"/>'
+        f"{balls}</body></body>{cranks}</worldbody><equality>{loops}</equality></mujoco>"
+    )
+    p, r = np.meshgrid(np.linspace(-1.1, 1.1, 89), np.linspace(-0.8, 0.8, 81), indexing="ij")
+    turns = []
+    for y in (0.04, -0.04):
+        x, across, up = -out * np.cos(p) + np.sin(p) * y * np.sin(r), y * np.cos(r), y * np.sin(r)
+        z = out * np.sin(p) + np.cos(p) * up - rod_up
+        gap = x * x + (across - y) ** 2 + z * z + crank**2 - (crank - out) ** 2 - rod_up**2
+        far, lean = 2.0 * crank * np.hypot(x, z), np.arctan2(z, -x)
+        with np.errstate(invalid="ignore"):
+            bend = np.arccos(gap / far)
+        ways = [np.angle(np.exp(1j * (lean + side * bend))) for side in (1.0, -1.0)]
+        turns.append(np.where(abs(ways[0][44, 40]) < abs(ways[1][44, 40]), *ways))
+    return text, np.array(turns)
+
+
+@pytest.mark.slow
+def test_draws_on_a_large_sheet_are_uniform() -> None:
+    """All that two rods let a foot reach has its share, the corners too: closed form."""
+    text, turns = ankle(0.05, 0.08, 0.25, 0.6)
+    model = rm.load(text, spins="locked")
+    inside = np.all(np.abs(np.nan_to_num(turns, nan=9.0)) <= 0.6, axis=0)
+    q = reachable(model).on_sheet(["pitch", "roll"]).draw(np.random.default_rng(0), 3000)
+    at = model.joint_positions(q)
+    row = np.rint((np.asarray(at["pitch"]) + 1.1) / 0.025).astype(int)
+    column = np.rint((np.asarray(at["roll"]) + 0.8) / 0.02).astype(int)
+    assert np.mean(inside[row, column]) > 0.97  # the others are in cells that an end cuts
+    drawn = np.zeros(inside.shape)
+    np.add.at(drawn, (row, column), 1.0 / len(q))
+    for cells in (np.s_[:30], np.s_[30:60], np.s_[60:], np.s_[:, :20], np.s_[:, 60:]):
+        share = np.mean(inside[cells]) * inside[cells].size / np.sum(inside)
+        assert abs(drawn[cells].sum() - share) < 4.0 * np.sqrt(share / len(q)) + 0.01
+
+
 def test_joints_that_tell_nothing_have_no_sheet() -> None:
     reach = reachable(rm.load(five_bar()))
     with pytest.raises(ValueError, match=r"'left' cannot tell where .* 2 joints must"):

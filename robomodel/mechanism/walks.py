@@ -72,12 +72,17 @@ class Positions:
 
 
 def lead(
-    along: Continuation, p: Points, joints: Positions, goal: Array
+    along: Continuation,
+    p: Points,
+    joints: Positions,
+    goal: Array,
+    shortest: float = SHORTEST_SHARE,
 ) -> tuple[Points, Array, Array]:
     """Points led straight to where joints have the positions ``goal`` (n, k), or towards it.
 
     The nearest points; what stopped each, nothing where it arrived; how far limits were passed by
-    the last stride of each (n, limits).
+    the last stride of each (n, limits). ``shortest``: what strides that are refused are shortened
+    to, a share of the longest.
     """
     count, places = len(p.q), joints.places
     ends, over = np.zeros(count, dtype=int), np.zeros((count, len(along.limits.places)))
@@ -101,9 +106,7 @@ def lead(
         longest[going] *= np.where(nearer, 2.0, 0.5)
         longest = np.minimum(longest, WALK_STRIDE)
         stuck = ~nearer & (off[going] <= CONVERGED)  # rounding is left
-        going = going[
-            (off[going] > ROUNDING) & (longest[going] > SHORTEST_SHARE * WALK_STRIDE) & ~stuck
-        ]
+        going = going[(off[going] > ROUNDING) & (longest[going] > shortest * WALK_STRIDE) & ~stuck]
     arrived = off <= CONVERGED
     return p, np.where(arrived, Ends.FINE, np.where(ends, ends, Ends.FAR)), over
 

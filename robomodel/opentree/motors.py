@@ -19,7 +19,7 @@ from robomodel.description import (
 )
 from robomodel.description import Actuator as ActuatorEnd
 from robomodel.description.transmissions import SIMPLE, actuator_terms
-from robomodel.dynamics.actuators.envelopes import JointEnvelope, carrying, joint_envelope
+from robomodel.dynamics.actuators.envelopes import JointLimits, carrying, joint_limits
 from robomodel.dynamics.lumped import select
 from robomodel.errors import warn_at
 from robomodel.model.actuators import Actuator
@@ -182,7 +182,7 @@ def with_limits(model: Model, tree: Description) -> Description:
         return replace(tree, joints=tuple(joints))
     bodies = {model.joints[body].name: body for body in carrying(model)}
     joints = [
-        _limited(model, joint, joint_envelope(model, bodies[joint.name]))
+        _limited(model, joint, joint_limits(model, bodies[joint.name]))
         if joint.name in bodies and joint.type in ONE_DOF
         else joint
         for joint in tree.joints
@@ -199,10 +199,10 @@ def _limits_anything(model: Model) -> bool:
     return any(map(math.isfinite, ends))
 
 
-def _limited(model: Model, joint: Joint, envelope: JointEnvelope) -> Joint:
-    kind_of_cluster = next(c.kind for c in model.clusters if c.name == envelope.cluster)
-    motor = joint.motor if kind_of_cluster == "joint" else _motor_at_joint(model, envelope)
-    return ending(replace(joint, motor=motor), envelope.limits)
+def _limited(model: Model, joint: Joint, behind: JointLimits) -> Joint:
+    kind_of_cluster = next(c.kind for c in model.clusters if c.name == behind.cluster)
+    motor = joint.motor if kind_of_cluster == "joint" else _motor_at_joint(model, behind)
+    return ending(replace(joint, motor=motor), behind.limits)
 
 
 def _reaching(model: Model, joint: Joint) -> Joint:
@@ -220,15 +220,15 @@ def ending(joint: Joint, limits: Limits) -> Joint:
     return replace(joint, type=kind, limits=limits)
 
 
-def _motor_at_joint(model: Model, envelope: JointEnvelope) -> Motor | None:
+def _motor_at_joint(model: Model, behind: JointLimits) -> Motor | None:
     """The torque-speed curve of a joint's motor, at the joint; None if several motors drive it."""
-    actuators = [each for each in model.actuators if each.name in envelope.actuators]
-    if len(actuators) != 1 or not envelope.constant or not math.isfinite(envelope.effort):
+    actuators = [each for each in model.actuators if each.name in behind.actuators]
+    if len(actuators) != 1 or not behind.constant or not math.isfinite(behind.effort):
         return None
     (actuator,) = actuators
     if actuator.stall_torque is None or actuator.no_load_speed is None:
         return None
-    ratio = envelope.effort / min(actuator.effort_limit, actuator.stall_torque)
+    ratio = behind.effort / min(actuator.effort_limit, actuator.stall_torque)
     return Motor(
         effort=actuator.effort_limit * ratio,
         velocity=actuator.velocity_limit / ratio,

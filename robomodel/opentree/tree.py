@@ -265,12 +265,8 @@ class OpenTree(Model):
         if self.basis.spins:
             names = few([view.joints[each.body].name for each in self.basis.spins])
             left_out.append(f"the spin of {names}")
-        left_out += [
-            f"'{view.joints[part.bodies[0]].name}' from {low:.3g} to {high:.3g}, next to a change "
-            "point"
-            for part in self.basis.parts
-            for low, high in part.change_points
-        ]
+        left_out += [f"{where}, next to a change point"
+                     for part in self.basis.parts for where in part.change_points]  # fmt: skip
         excused = f"; not counted: {', '.join(left_out)}" if left_out else ""
         if self.kind == "open":
             return "will do: the robot is a tree"
@@ -325,9 +321,14 @@ class OpenTree(Model):
                     result[name] = float(np.min(at)), float(np.max(at))
         return result
 
+    @property
+    def poor(self) -> bool:
+        """True if it will not do."""
+        return bool(self.errors) and worst_joint(self.errors)[1].median > FAIR
+
     def warn(self) -> None:
         """Warn of a tree that will not do."""
-        if self.errors and worst_joint(self.errors)[1].median > FAIR:
+        if self.poor:
             warn(RuntimeWarning(f"'{self.basis.view.name}': {self.said}"))
 
 
@@ -346,8 +347,8 @@ def written_tree(model: Model, options: TreeOptions = USUAL) -> OpenTree:
         return tree.lumped or tree
     robot, spins, parts = _parts(model, options)
     tree = _best(Basis.of(robot, spins, parts, options.tendons))
-    left = [each for each in parts if each.bent]
-    while left and tree.errors and worst_joint(tree.errors)[1].median > FAIR:
+    left = [each for each in parts if tree.poor and each.bent]
+    while left and tree.poor:
         # what displaces most follows first; a left and a right leg at once
         most = ALIKE * max(each.displacement for each in left)
         taken = [each for each in left if each.displacement >= most]

@@ -16,19 +16,20 @@ import numpy as np
 
 from robomodel.arrays import Array, Mask
 from robomodel.dynamics.lumped import Follower, geared_followers
-from robomodel.errors import UnknownNameError, check_names
+from robomodel.errors import UnknownNameError, check_names, few
 from robomodel.mechanism.constraints import LinearConstraint
 from robomodel.model.elements import Cluster
 from robomodel.model.model import Model
+from robomodel.reach.groups import Group, split
 from robomodel.reach.limb import FREE, LEVER, LIMB_SEED, PAYLOAD, Choice, Displacements, chosen
 from robomodel.reach.reachable import Reachable, reachable
 from robomodel.scalars import stack, unstack
-from robomodel.tolerances import SAME, WITHIN
+from robomodel.tolerances import NOTHING, SAME, WITHIN
 
 DRAWN = (600, 400)  # configurations on the sheet of the joints: for a fit, and for its errors
-TREE_STRIDES = 8  # to each, from points that are spread over the sheet
 LEAST_DISPLACED = 1e-3  # m, of displacement, below which nothing needs to follow
 CHANGE, NEAR = 0.5, 0.7  # of the least singular value beside: at, and next to, a change point
+PIT, BESIDE, OPPOSITE = 0.2, 200, -0.9  # the same of several freedoms; of so many; cosine of these
 OFF = 0.05  # of a follower's rates, rms: inertia goes with their square, and 10 % are worth having
 NEARER, NEAREST = 0.9, 0.2  # steps of the range of what is followed, and the least share of it
 
@@ -48,8 +49,8 @@ class ClusterTree:
         farthest: The link with the largest error, that [m], and its largest turn [rad].
         followers: Joints that follow.
         constant: Whether all that is not locked as a rotor moves, or follows exactly.
-        change_points: Of a joint that moves alone the positions that are next to a change point;
-            there are no ``positions`` there but neutral.
+        change_points: Where it is next to change points, in words; there are no ``positions`` there
+            but neutral.
         without: The same tree without its followers.
         bend: Gives the tree its ``with_followers``.
     """
@@ -62,7 +63,7 @@ class ClusterTree:
     farthest: tuple[str, float, float] = ("", 0.0, 0.0)
     followers: tuple[Follower, ...] = ()
     constant: bool = False
-    change_points: tuple[tuple[float, float], ...] = ()
+    change_points: tuple[str, ...] = ()
     without: ClusterTree | None = None
     bend: Callable[[ClusterTree], ClusterTree | None] | None = None
 
@@ -127,8 +128,7 @@ def tree_joints(
     reached = sheet(model, [b for choice, bodies in zip(choices, moving, strict=True)
                            if choice.cluster.kind == "loops" for b in bodies])  # fmt: skip
     draws = [
-        reached.draw(np.random.default_rng(LIMB_SEED + n), size, strides=TREE_STRIDES)
-        for n, size in enumerate(DRAWN)
+        reached.draw(np.random.default_rng(LIMB_SEED + n), size) for n, size in enumerate(DRAWN)
     ]
     ways = [_spanning(model, np.concatenate([model.neutral()[None], q])) for q in draws]
     return [
@@ -153,6 +153,44 @@ def sheet(model: Model, bodies: Sequence[int]) -> Reachable:
     return reachable(model).narrowed(ends).on_sheet([model.joints[body].name for body in bodies])
 
 
+def _regularity(group: Group, q: Array) -> Array:
+    """The least singular value (n,) of a group's conditions at spanning positions (n, nq)."""
+    k = group.along.mechanism.step(q, np.zeros((len(q), group.along.columns)))[2]
+    return np.asarray(np.linalg.svd(k, compute_uv=False)[:, group.along.rank - 1])
+
+
+def _dips(x: Array, sizes: Array) -> list[tuple[float, float]]:
+    """Where sizes (n,) have a minimum, over positions (n,) of a joint, and are beside it.
+
+    They are less than :data:`CHANGE` of what they are on both sides, up to :data:`NEAR` of it.
+    """
+    order = np.argsort(x)
+    x, sizes = x[order], sizes[order]
+    left, right = np.maximum.accumulate(sizes), np.maximum.accumulate(sizes[::-1])[::-1]
+    shares = sizes / np.minimum(left, right)
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], (shares < NEAR).astype(int), [0]])))
+    return [
+        (float(x[i]), float(x[j - 1]))
+        for i, j in zip(edges[::2], edges[1::2], strict=True)
+        if np.min(shares[i:j]) < CHANGE
+    ]
+
+
+def _pits(x: Array, sizes: Array) -> Mask:
+    """At which positions (n, k) of joints sizes (n,) are less than :data:`PIT` of those beside.
+
+    These are some of the others that are opposite each other, but for :data:`OPPOSITE`.
+    """
+    found = np.zeros(len(x), dtype=bool)
+    at = (x - np.min(x, axis=0)) / np.maximum(np.ptp(x, axis=0), NOTHING)
+    for n in np.flatnonzero(sizes < PIT * np.max(sizes)).tolist():
+        larger = np.flatnonzero(sizes * PIT > sizes[n])
+        away = at[larger[:: 1 + len(larger) // BESIDE]] - at[n]
+        away /= np.maximum(np.linalg.norm(away, axis=1, keepdims=True), NOTHING)
+        found[n] = bool(np.min(away @ away.T, initial=1.0) < OPPOSITE)
+    return found
+
+
 def _outside(x: Array, ends: Sequence[tuple[float, float]]) -> Mask:
     """Which positions are between none of these ends."""
     result = np.ones(len(x), dtype=bool)
@@ -173,30 +211,35 @@ class _ClusterTree(Choice):
     following: Following | None = None
 
     def _off_change_points(self, tree: ClusterTree) -> ClusterTree:
-        """The tree without positions next to change points, of a cluster of one freedom.
+        """The tree without positions next to change points, of each group of joints by itself.
 
-        There the conditions are nearly dependent, and rates change at once: their least singular
-        value has a minimum of less than :data:`CHANGE` of its largest on both sides.
+        There its conditions are nearly dependent, and rates change at once.
         """
-        if self.cluster.nv != 1 or len(tree.bodies) != 1 or self.cluster.kind != "loops":
-            return tree
-        column = self.cluster.geometry.links[self.cluster.bodies.index(tree.bodies[0])].q
-        x = tree.positions[:, column]
-        order, rank = np.argsort(x), self.motion.rank
-        sizes = np.linalg.svd(self.motion.matrix(tree.positions[order]), compute_uv=False)
-        size = sizes[:, min(rank, sizes.shape[1]) - 1]
-        left, right = np.maximum.accumulate(size), np.maximum.accumulate(size[::-1])[::-1]
-        usual = np.minimum(left, right)
-        near = size < NEAR * usual
-        edges = np.flatnonzero(np.diff(np.concatenate([[0], near.astype(int), [0]])))
-        found = [
-            (float(x[order[i]]), float(x[order[j - 1]]))
-            for i, j in zip(edges[::2], edges[1::2], strict=True)
-            if np.min(size[i:j] / usual[i:j]) < CHANGE
-        ]
-        ways = [positions[np.concatenate([[True], _outside(positions[1:, column], found)])]
-                for positions in (tree.positions, tree.others)]  # fmt: skip
-        return replace(tree, positions=ways[0], others=ways[1], change_points=tuple(found))
+        ways, words = [tree.positions, tree.others], list[str]()
+        groups = (
+            split(self.model, self.cluster.index).groups if self.cluster.kind == "loops" else ()
+        )
+        for group in groups:
+            places = {
+                link.q: name
+                for name, body, link in zip(self.cluster.joints, self.cluster.bodies,
+                                            self.cluster.geometry.links, strict=True)
+                if body in tree.bodies and link.v in group.columns and link.joint.nv == 1
+            }  # fmt: skip
+            if not group.along.rank or len(places) != group.freedoms:
+                continue
+            at, sizes = [q[:, list(places)] for q in ways], [_regularity(group, q) for q in ways]
+            names = few(list(places.values()))
+            if group.freedoms == 1:
+                ends = _dips(at[0][:, 0], sizes[0])
+                words += [f"{names} from {low:.3g} to {high:.3g}" for low, high in ends]
+                far = [_outside(x[:, 0], ends) for x in at]
+            else:
+                far = [~_pits(x, size) for x, size in zip(at, sizes, strict=True)]
+                lost = 1.0 - float(np.mean(far[0][1:]))
+                words += [f"{100.0 * lost:.2g} % of the range of {names}"] if lost else []
+            ways = [q[np.concatenate([[True], on[1:]])] for q, on in zip(ways, far, strict=True)]
+        return replace(tree, positions=ways[0], others=ways[1], change_points=tuple(words))
 
     def tree(self, bodies: tuple[int, ...], ways: Sequence[Array]) -> ClusterTree:
         """The part of the tree in which these joints move, over spanning positions (n, nq)."""

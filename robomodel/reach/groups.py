@@ -41,6 +41,7 @@ from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import Cluster, columns_of, spanning_start, velocity_units
 from robomodel.model.model import Model
 from robomodel.model.spins import find_spins
+from robomodel.reach.targets import Explored
 from robomodel.tolerances import CLOSED, MOVES, NOTHING, RANK, TINY, WITHIN
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ WALKERS, BEGIN, ROUNDS, STRIDES = 96, 60, 8, 10  # walks that spread points; str
 MANY_DRAWS = 32  # draws at once, which show how many points these are, and may walk on from them
 FEW_STRIDES, MANY_STRIDES = 4, 24  # from such a point to a configuration that is drawn
 TRIED = 12  # points to which a path is looked for
+LEAST_SHARE = 0.1  # of a box of joints' positions: with less of it reached, walks are shorter
 SAME_POINT = 1e-7  # [rad, sizes] between a configuration and where a stride along a path leads
 CHAIN = 30.0  # frames that are off by e each miss each other by up to so many e
 GROUP_SEED = 20250117
@@ -133,6 +135,7 @@ class Group:
         own: Rows (columns, n) of its velocities by its motions, in comparable units.
         rates: The same (nv, n) of its cluster's independent velocities.
         barriers: Its limits from another start.
+        telling: Joints that tell where it is, of its sheet.
     """
 
     along: Continuation
@@ -145,6 +148,7 @@ class Group:
     own: Array
     rates: Array
     barriers: Callable[[Array], Limits]
+    telling: Positions | None = None
 
     @property
     def freedoms(self) -> int:
@@ -158,9 +162,16 @@ class Group:
         along = replace(self.along, limits=self.barriers(q), crossed=[])
         return replace(self, start=q, along=along)
 
-    def on_sheet(self, rows: Array) -> Group:
-        """Its part up to dead points of joints with these rows (k, n) of velocities."""
-        return replace(self, along=replace(self.along, sheet=rows, crossed=[]))
+    def on_sheet(self, rows: Array, telling: Sequence[int] = ()) -> Group:
+        """Its part up to dead points of joints with these rows (k, n) of velocities.
+
+        ``telling``: places in q of these joints, if draws are to be uniform in them.
+        """
+        places = self.joints.places.tolist()
+        mine = [places.index(place) for place in telling if place in places]
+        joints = Positions(self.joints.rows[mine], self.joints.places[mine])
+        along = replace(self.along, sheet=rows, crossed=[])
+        return replace(self, along=along, telling=joints if mine else None)
 
     def narrowed(self, ends: Mapping[int, tuple[float, float]]) -> Group:
         """Its part between these ends too, by places in q."""
@@ -210,28 +221,35 @@ class Group:
             found.append(p)
         return joined(found)
 
-    def draw(
-        self,
-        rng: Generator,
-        count: int,
-        thinned: Array | None = None,
-        strides: int | None = None,
-    ) -> Points:
-        """Points of it, uniform by volume; ``thinned``: uniform in joints with these rows.
+    @cached_property
+    def explored(self) -> Explored | None:
+        """Its sheet as far as ways lead that its ``telling`` joints take between their limits.
 
-        ``strides``: of the walk to each, with several freedoms.
+        None where these do not tell it, have no limits, or reach little of the box between these.
         """
+        limits, joints = self.along.limits, self.telling
+        if joints is None or not 1 < self.freedoms == len(joints.places):
+            return None
+        mine = [limits.places == place for place in joints.places.tolist()]
+        low = np.array([np.max(limits.low[at], initial=-np.inf) for at in mine])
+        high = np.array([np.min(limits.high[at], initial=np.inf) for at in mine])
+        if not (np.isfinite(low).all() and np.isfinite(high).all()):
+            return None
+        found = Explored.of(self.along, self.origin, joints, low, high)
+        return found if found.share > LEAST_SHARE else None
+
+    def draw(self, rng: Generator, count: int, thinned: Array | None = None) -> Points:
+        """Points of it, uniform by volume; ``thinned``: uniform in joints with these rows."""
         if not self.freedoms:
             return self.origin[np.zeros(count, dtype=np.intp)]
         if thinned is None:
-            return (
-                self._on_path(rng, count)
-                if self.freedoms == 1
-                else self._walked(rng, count, strides)
-            )
-        most, found, left = float(np.max(share(thinned, self.pool))), list[Points](), count
+            return self._on_path(rng, count) if self.freedoms == 1 else self._walked(rng, count)
+        if self.explored is not None:
+            return self.explored.draw(rng, count)
+        shares, found, left = share(thinned, self.pool), list[Points](), count
+        most, kept = float(np.max(shares)), float(np.mean(shares))
         while left > 0:
-            some = self.draw(rng, max(8, 2 * left), None, strides)
+            some = self.draw(rng, 8 + math.ceil(left * most / kept))
             keep = rng.random(len(some.q)) * most < share(thinned, some)
             found.append(some[np.flatnonzero(keep)[:left]])
             left -= len(found[-1].q)
@@ -249,11 +267,10 @@ class Group:
             return self.along.at(np.where(closed[:, None], q, p.q))
         return self.along.point(q, k, p)
 
-    def _walked(self, rng: Generator, count: int, strides: int | None) -> Points:
+    def _walked(self, rng: Generator, count: int) -> Points:
         """Some strides from points of the pool."""
         p = self.pool[rng.integers(len(self.pool.q), size=count)]
-        if strides is None:
-            strides = FEW_STRIDES if count < MANY_DRAWS else MANY_STRIDES
+        strides = FEW_STRIDES if count < MANY_DRAWS else MANY_STRIDES
         return wander(self.along, p, rng, strides)[0]
 
     def around(self, rng: Generator, count: int, reach: float) -> Points:

@@ -155,15 +155,12 @@ class Reachable:
         base_pose: Array | None = None,
         regular: bool = True,
         only: Sequence[Cluster] | None = None,
-        strides: int | None = None,
     ) -> Array:
         """Configurations (count, nq): closed, within limits, reachable.
 
         ``base_pose`` (7,) or (count, 7) of a floating base: by default that of the start.
         ``regular``: not next to where the independent coordinates are singular. ``only``: no
-        linkages but these are drawn; the others are where they start. ``strides``: of walks to each
-        from points that are spread over linkages of several freedoms; by default as many as make
-        draws independent.
+        linkages but these are drawn; the others are where they start.
         """
         q = np.tile(self.start, (count, 1))
         places, low, high = self.alone
@@ -175,25 +172,23 @@ class Reachable:
             q[:, part] = random_poses(rng, count)[:, part.start - part.stop :]
         for n, linkage in enumerate(self.linkages):
             if only is None or linkage.cluster in only:
-                q[:, linkage.cluster.q] = self._drawn(rng, count, n, regular, strides)
+                q[:, linkage.cluster.q] = self._drawn(rng, count, n, regular)
         if base_pose is not None:
             q[:, :7] = base_pose
         return q
 
-    def _drawn(
-        self, rng: Generator, count: int, n: int, regular: bool, strides: int | None
-    ) -> Array:
+    def _drawn(self, rng: Generator, count: int, n: int, regular: bool) -> Array:
         """A linkage's part of q (count, ·)."""
         linkage = self.linkages[n]
         thinned = self.thinned[n] if self.thinned else (None,) * len(linkage.groups)
         q = np.tile(linkage.groups[0].start, (count, 1))
         for group, rows in zip(linkage.groups, thinned, strict=True):
-            p = group.draw(rng, count, rows, strides)
+            p = group.draw(rng, count, rows)
             for _ in range(20 if regular and group.freedoms else 0):  # draws what is not anew
                 bad = np.flatnonzero(group.regularity(p) < REGULAR_DRAW * group.typical)
                 if not len(bad):
                     break
-                p = p.put(bad, group.draw(rng, len(bad), rows, strides))
+                p = p.put(bad, group.draw(rng, len(bad), rows))
             q[:, group.places] = group.wrapped(p.q)[:, group.places]
         return linkage.completed(q)
 
@@ -326,8 +321,10 @@ class Reachable:
             rows = linkage.rows(joints)
             if any(map(len, rows)):
                 _check_sheet(linkage, rows, joints)
+            links = zip(linkage.cluster.joints, linkage.cluster.geometry.links, strict=True)
+            telling = [link.q for name, link in links if name in joints] if uniform else []
             groups = [
-                group.on_sheet(mine) if len(mine) else group
+                group.on_sheet(mine, telling) if len(mine) else group
                 for group, mine in zip(linkage.groups, rows, strict=True)
             ]
             linkages.append(replace(linkage, groups=tuple(groups)))

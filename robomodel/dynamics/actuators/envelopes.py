@@ -8,8 +8,8 @@ at wherever the limb's joints reach together (:mod:`robomodel.reach.box`).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -65,70 +65,35 @@ class DeadPoint(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class JointEnvelope:
-    """The range, torque and speed of a joint behind its motors, other joints of its limb at rest.
+class JointLimits:
+    """The range, effort and velocity of a joint behind its motors, others of its limb at rest.
 
     Attributes:
         joint: Its name.
         cluster: Its cluster's.
-        tree: Whether it is a joint of a limb, as of :func:`robomodel.limb_joints`.
-        rest: Joints of its cluster that are at rest while it moves.
         actuators: Motors that turn with it.
-        q: Configurations (n, nq).
-        positions: Of the joint there (n,).
-        line: The configurations that have the joints of ``rest`` at neutral, in order. The others
-            are wherever the limb's joints reach together.
-        ratios: The motors' rates (n, actuators) at its unit velocity.
-        torque: The greatest (n,) that motors give it alone, without torque on other joints of
-            limbs; infinite where nothing limits it.
-        torque_back: The size of the least, which is the same unless drives are not symmetric.
-        torque_any: The greatest whatever the others take, the smaller of both ways.
-        speed: The greatest (n,).
-        speed_back: The size of the least.
-        inertia: See :func:`reflected_inertia` (n,).
-        condition: See :func:`~robomodel.dynamics.actuators.limbs.condition` (n,); 1 for joints that
-            share no motors.
         reach: Its range with the others free, and what ends it: see :func:`robomodel.joint_range`.
-        at_rest: Its range while these rest at neutral.
-        effort: The least ``torque`` on the line. If the line has dead points, where it vanishes,
-            that at the neutral configuration.
-        effort_back: The same of ``torque_back``.
-        velocity: The same of ``speed``.
-        velocity_back: The same of ``speed_back``.
-        dead_points: Where on the line its limb is at a dead point.
+        effort: The least of the greatest torques on its line, on which the others are at neutral.
+            If the line has dead points, where it vanishes, that at the neutral configuration.
+        effort_back: The same of the size of the least torque.
+        velocity: The same of its speed.
+        velocity_back: The same of the size of the least speed.
         file_limits: The file's.
-        slides: Units are metres and newtons, not radians.
-        varies: Its numbers change with the pose; if not, there is one configuration.
-        passive: Motors are too few to give it torque alone: ``torque`` then is ``torque_any``.
+        constant: Torque and speed are the same along the line.
+        passive: Motors are too few to give it torque alone, so torques are whatever others take.
     """
 
     joint: str
     cluster: str
-    tree: bool
-    rest: tuple[str, ...]
     actuators: tuple[str, ...]
-    q: Array
-    positions: Array
-    line: Indices
-    ratios: Array
-    torque: Array
-    torque_any: Array
-    speed: Array
-    inertia: Array
-    condition: Array
     reach: JointRange
-    at_rest: tuple[float, float]
     effort: float
+    effort_back: float
     velocity: float
-    dead_points: tuple[DeadPoint, ...]
+    velocity_back: float
     file_limits: Limits
-    slides: bool = False
-    varies: bool = True
-    passive: bool = False
-    torque_back: Array = field(kw_only=True)
-    speed_back: Array = field(kw_only=True)
-    effort_back: float = field(kw_only=True)
-    velocity_back: float = field(kw_only=True)
+    constant: bool
+    passive: bool
 
     @property
     def lower(self) -> float:
@@ -172,16 +137,56 @@ class JointEnvelope:
             None if _same(back[1], effort) else -back[1],
         )
 
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class JointEnvelope(JointLimits):
+    """The range, torque and speed of a joint behind its motors, other joints of its limb at rest.
+
+    Attributes:
+        tree: Whether it is a joint of a limb, as of :func:`robomodel.limb_joints`.
+        rest: Joints of its cluster that are at rest while it moves.
+        q: Configurations (n, nq).
+        positions: Of the joint there (n,).
+        line: The configurations that have the joints of ``rest`` at neutral, in order. The others
+            are wherever the limb's joints reach together.
+        ratios: The motors' rates (n, actuators) at its unit velocity.
+        torque: The greatest (n,) that motors give it alone, without torque on other joints of
+            limbs; infinite where nothing limits it; if it is ``passive``, ``torque_any``.
+        torque_back: The size of the least, which is the same unless drives are not symmetric.
+        torque_any: The greatest whatever the others take, the smaller of both ways.
+        speed: The greatest (n,).
+        speed_back: The size of the least.
+        inertia: See :func:`reflected_inertia` (n,).
+        condition: See :func:`~robomodel.dynamics.actuators.limbs.condition` (n,); 1 for joints that
+            share no motors.
+        at_rest: Its range while these rest at neutral.
+        dead_points: Where on the line its limb is at a dead point.
+        slides: Units are metres and newtons, not radians.
+        varies: Its numbers change with the pose; if not, there is one configuration.
+    """
+
+    tree: bool
+    rest: tuple[str, ...]
+    q: Array
+    positions: Array
+    line: Indices
+    ratios: Array
+    torque: Array
+    torque_back: Array
+    torque_any: Array
+    speed: Array
+    speed_back: Array
+    inertia: Array
+    condition: Array
+    at_rest: tuple[float, float]
+    dead_points: tuple[DeadPoint, ...]
+    slides: bool
+    varies: bool
+
     @property
     def hidden(self) -> bool:
         """True if another joint's limit, or the linkage, ends its range."""
         return any(by not in ("", self.joint) for by in (self.lower_by, self.upper_by))
-
-    @property
-    def constant(self) -> bool:
-        """True if torque and speed are the same along the line."""
-        finite = (x[self.line][np.isfinite(x[self.line])] for x in (self.torque, self.speed))
-        return all(bool(np.ptp(x) <= SAME * np.max(x)) if len(x) else True for x in finite)
 
 
 def _same(one: float, other: float) -> bool:
@@ -215,58 +220,141 @@ def joint_envelopes(model: Model) -> tuple[JointEnvelope, ...]:
     return tuple(joint_envelope(model, body) for body in rowed(model))
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Given:
+    """What motors give a joint at spanning positions (n, nq) of its cluster.
+
+    ``rates`` (n, spanning velocities, k): of the cluster by the joint and those beside it, of
+    which it is number ``place``; ``turns`` (n, motors, k): of motors. Torques and speeds (n,): see
+    :class:`JointEnvelope`. ``path``: if the positions are on it.
+    """
+
+    spanning: Array
+    rates: Array
+    turns: Array
+    place: int
+    torque: Array
+    torque_back: Array
+    torque_any: Array
+    speed: Array
+    speed_back: Array
+    passive: bool
+    path: Path | None = None
+
+    @classmethod
+    def at(cls, model: Model, body: int, spanning: Array, passive: bool | None = None) -> _Given:
+        """There; ``passive``: motors are known to be too few, or enough."""
+        cluster = model.clusters[model.nodes[body].cluster]
+        bodies = beside(model, body)
+        place = bodies.index(body)
+        rates = unit_rates(model, cluster, spanning, columns_of(model, cluster, bodies))
+        turns = motor_rows(model)[:, cluster.spanning_v] @ rates
+        b = torque_map(model, rates, cluster)
+        (torque_back, torque), most, passive = _torques(model, b, place, passive)
+        speed_back, speed = _greatest_speeds(model, turns[..., place])
+        return cls(spanning, rates, turns, place, torque, torque_back, most, speed, speed_back,
+                   passive)  # fmt: skip
+
+    @property
+    def ratios(self) -> Array:
+        """The motors' rates (n, motors) at the joint's unit velocity."""
+        return self.turns[..., self.place]
+
+
 @cached_on_model
-def joint_envelope(model: Model, body: int) -> JointEnvelope:
-    """The envelope of a joint of one freedom, by its body."""
-    joint, cluster = model.joints[body], model.clusters[model.nodes[body].cluster]
-    bodies = beside(model, body)
-    columns = columns_of(model, cluster, bodies)
+def _on_line(model: Model, body: int) -> _Given:
+    """What motors give a joint while the others beside it are at neutral."""
+    cluster = model.clusters[model.nodes[body].cluster]
+    columns = columns_of(model, cluster, beside(model, body))
     (own,) = columns_of(model, cluster, [body])
-    place = columns.index(own)
-    spanning, line, path = _poses(model, cluster, own, columns)
-    rates = unit_rates(model, cluster, spanning, columns)
-    everywhere = motor_rows(model)[:, cluster.spanning_v] @ rates
-    ratios = everywhere[..., place]
-    driven = np.any(np.abs(np.nan_to_num(ratios)) > NOTHING, axis=0)
-    shared = np.any(np.abs(np.nan_to_num(everywhere[:, driven])) > NOTHING, axis=(0, 1))
-    (back, torque), most, passive = _torques(model, torque_map(model, rates, cluster), place)
-    speed_back, speed = _greatest_speeds(model, ratios[:, driven], driven)
-    q = whole(model, cluster, spanning)
-    start = int(line[np.argmin(np.linalg.norm(q[line] - model.neutral(), axis=1))])
-    dead = () if path is None else tuple(_dead_points(model, cluster, path, own, columns, driven))
-    at_start = int(np.flatnonzero(line == start)[0])
-    return JointEnvelope(
+    start, path = spanning_start(cluster, model.neutral()[cluster.q]), None
+    if cluster.varies:
+        path = path_along(model, cluster, own, [c for c in columns if c != own], start, columns)
+    line = start[None] if path is None else _refined(model, cluster, own, columns, path)
+    return replace(_Given.at(model, body, line), path=path)
+
+
+@cached_on_model
+def joint_limits(model: Model, body: int) -> JointLimits:
+    """The limits of a joint of one freedom behind its motors, by its body."""
+    joint, cluster = model.joints[body], model.clusters[model.nodes[body].cluster]
+    line = _on_line(model, body)
+    q = whole(model, cluster, line.spanning)
+    start = int(np.argmin(np.linalg.norm(q - model.neutral(), axis=1)))
+    finite = (x[np.isfinite(x)] for x in (line.torque, line.speed))
+    return JointLimits(
         joint=joint.name,
         cluster=cluster.name,
-        tree=body in limb_bodies(model)[cluster.index],
-        rest=_rest(model, cluster, body, bodies),
-        actuators=tuple(a.name for a, on in zip(model.actuators, driven, strict=True) if on),
-        q=q,
-        positions=np.asarray(model.joint_positions(q)[joint.name]),
-        line=line,
-        ratios=ratios[:, driven],
-        torque=torque,
-        torque_any=most,
-        speed=speed,
-        inertia=inertia_along(model, q, body, _of_all(model, cluster, rates[..., place])),
-        condition=condition(everywhere[:, _moved(everywhere)][..., shared])
-        if np.count_nonzero(shared) > 1 else np.ones(len(q)),
+        actuators=_names(model, _driven(line.ratios)),
         reach=joint_range(model, joint.name),
-        at_rest=_at_rest(model, joint.name, path, own),
-        torque_back=back,
-        speed_back=speed_back,
-        effort=_least(torque[line], at_start),
-        effort_back=_least(back[line], at_start),
-        velocity=_least(speed[line], at_start),
-        velocity_back=_least(speed_back[line], at_start),
-        dead_points=dead,
+        effort=_least(line.torque, start),
+        effort_back=_least(line.torque_back, start),
+        velocity=_least(line.speed, start),
+        velocity_back=_least(line.speed_back, start),
         file_limits=Limits(
             joint.lower, joint.upper, joint.velocity_limit, joint.effort_limit,
             joint.velocity_lower, joint.effort_lower,
         ),
+        constant=all(bool(np.ptp(x) <= SAME * np.max(x)) if len(x) else True for x in finite),
+        passive=line.passive,
+    )  # fmt: skip
+
+
+def _driven(ratios: Array) -> Mask:
+    """The motors that turn at any of their rates (n, motors)."""
+    driven: Mask = np.any(np.abs(np.nan_to_num(ratios)) > NOTHING, axis=0)
+    return driven
+
+
+def _names(model: Model, driven: Mask) -> tuple[str, ...]:
+    """The names of these motors (motors,)."""
+    return tuple(each.name for each, on in zip(model.actuators, driven, strict=True) if on)
+
+
+@cached_on_model
+def joint_envelope(model: Model, body: int) -> JointEnvelope:
+    """The envelope of a joint of one freedom, by its body."""
+    joint, cluster = model.joints[body], model.clusters[model.nodes[body].cluster]
+    bodies, limits, line = beside(model, body), joint_limits(model, body), _on_line(model, body)
+    columns, path = columns_of(model, cluster, bodies), line.path
+    (own,) = columns_of(model, cluster, [body])
+    given = [line]
+    if path is not None:
+        beyond = [spanning_start(cluster, q) for box in boxes(model) if box.cluster == cluster.name
+                  for q in box.q[:, cluster.q]]  # fmt: skip
+        given += [_Given.at(model, body, np.array(beyond), line.passive)] if beyond else []
+
+    def everywhere(pick: Callable[[_Given], Array]) -> Array:
+        return np.concatenate([pick(each) for each in given])
+
+    turns = everywhere(lambda each: each.turns)
+    ratios = turns[..., line.place]
+    driven = _driven(ratios)
+    shared = np.any(np.abs(np.nan_to_num(turns[:, driven])) > NOTHING, axis=(0, 1))
+    rates = _of_all(model, cluster, everywhere(lambda each: each.rates[..., each.place]))
+    q = whole(model, cluster, everywhere(lambda each: each.spanning))
+    dead = () if path is None else tuple(_dead_points(model, cluster, path, own, columns, driven))
+    known = {each.name: getattr(limits, each.name) for each in fields(limits)}
+    return JointEnvelope(
+        **known | {"actuators": _names(model, driven)},
+        tree=body in limb_bodies(model)[cluster.index],
+        rest=_rest(model, cluster, body, bodies),
+        q=q,
+        positions=np.asarray(model.joint_positions(q)[joint.name]),
+        line=np.arange(len(line.spanning)),
+        ratios=ratios[:, driven],
+        torque=everywhere(lambda each: each.torque),
+        torque_back=everywhere(lambda each: each.torque_back),
+        torque_any=everywhere(lambda each: each.torque_any),
+        speed=everywhere(lambda each: each.speed),
+        speed_back=everywhere(lambda each: each.speed_back),
+        inertia=inertia_along(model, q, body, rates),
+        condition=condition(turns[:, _moved(turns)][..., shared])
+        if np.count_nonzero(shared) > 1 else np.ones(len(q)),
+        at_rest=_at_rest(model, joint.name, path, own),
+        dead_points=dead,
         slides=joint.type == "prismatic",
         varies=cluster.varies,
-        passive=passive,
     )  # fmt: skip
 
 
@@ -320,11 +408,14 @@ def _at_rest(model: Model, name: str, path: Path | None, column: int) -> tuple[f
     return low.position, high.position
 
 
-def _torques(model: Model, b: Array, place: int) -> tuple[tuple[Array, Array], Array, bool]:
+def _torques(
+    model: Model, b: Array, place: int, passive: bool | None = None
+) -> tuple[tuple[Array, Array], Array, bool]:
     """A coordinate's torques by B (n, coordinates, nu): alone, and whatever others do.
 
     Alone the sizes of the least and of the greatest (n,) each, whatever others do the smaller of
-    the two. Also whether motors are too few for it to get torque alone; then these are that.
+    the two. Also whether motors are too few for it to get torque alone, if that is not known; then
+    these are that.
     """
     row = b[:, place]
     if not np.any(np.abs(np.nan_to_num(row)) > NOTHING):
@@ -340,7 +431,8 @@ def _torques(model: Model, b: Array, place: int) -> tuple[tuple[Array, Array], A
     safe = np.where(np.abs(safe) > NOTHING * np.max(np.abs(safe)), safe, 0.0)
     least, greatest = actuation.limits(safe, low, high)
     alone = -least[:, place], greatest[:, place]
-    passive = not np.any(np.minimum(*alone) > 0.0)
+    if passive is None:
+        passive = not np.any(np.minimum(*alone) > 0.0)
     if all(each.effort_lower is None for each in model.actuators):  # the same but for rounding
         alone, pushed = (np.minimum(*alone),) * 2, (most,) * 2
     back, ahead = (np.where(lost, np.nan, x) for x in (pushed if passive else alone))
@@ -374,8 +466,10 @@ def torque_at_speeds(model: Model, joint: JointEnvelope, at: Sequence[int], spee
     return np.asarray(np.where(back, least, greatest))
 
 
-def _greatest_speeds(model: Model, ratios: Array, driven: Mask) -> tuple[Array, Array]:
-    """The greatest speeds backwards and ahead (n,) by the motors' ratios (n, driven)."""
+def _greatest_speeds(model: Model, ratios: Array) -> tuple[Array, Array]:
+    """The greatest speeds backwards and ahead (n,) by the motors' ratios (n, motors)."""
+    driven = _driven(ratios)
+    ratios = ratios[:, driven]
     if not np.any(driven):
         return np.full(len(ratios), np.inf), np.full(len(ratios), np.inf)
     ahead, back = (
@@ -466,28 +560,6 @@ def _least(values: Array, start: int) -> float:
 
 
 # ---- configurations ------------------------------------------------------------------------------
-
-
-def _poses(
-    model: Model, cluster: Cluster, own: int, columns: Sequence[int]
-) -> tuple[Array, Indices, Path | None]:
-    """Spanning positions (n, nq) of a joint's cluster, those on its line, and the path along it.
-
-    On the line the other joints of ``columns`` are at neutral; elsewhere they are where the limb's
-    joints reach together.
-    """
-    start = spanning_start(cluster, model.neutral()[cluster.q])
-    alone = start[None], np.zeros(1, dtype=np.intp), None
-    if not cluster.varies:
-        return alone
-    held = [c for c in columns if c != own]
-    path = path_along(model, cluster, own, held, start, columns)
-    if path is None:
-        return alone
-    line = _refined(model, cluster, own, columns, path)
-    beyond = [spanning_start(cluster, q) for box in boxes(model) if box.cluster == cluster.name
-              for q in box.q[:, cluster.q]]  # fmt: skip
-    return np.array([*line, *beyond]), np.arange(len(line)), path
 
 
 def at_ends(
