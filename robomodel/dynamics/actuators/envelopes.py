@@ -222,7 +222,7 @@ def joint_envelopes(model: Model) -> tuple[JointEnvelope, ...]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Given:
-    """What motors give a joint at spanning positions (n, nq) of its cluster.
+    """The torques and speeds of a joint by its motors, at spanning positions (n, nq).
 
     ``rates`` (n, spanning velocities, k): of the cluster by the joint and those beside it, of
     which it is number ``place``; ``turns`` (n, motors, k): of motors. Torques and speeds (n,): see
@@ -263,7 +263,7 @@ class _Given:
 
 @cached_on_model
 def _on_line(model: Model, body: int) -> _Given:
-    """What motors give a joint while the others beside it are at neutral."""
+    """The same while the others beside it are at neutral."""
     cluster = model.clusters[model.nodes[body].cluster]
     columns = columns_of(model, cluster, beside(model, body))
     (own,) = columns_of(model, cluster, [body])
