@@ -278,9 +278,12 @@ class OpenTree(Model):
         words = "will do" if error.median <= GOOD else "with care"
         if error.median > FAIR:
             words = "will not do" + (", keep the loops" if view.loops else "")
+        low, high = error.interval
+        close = any(low <= limit < high for limit in (GOOD, FAIR))
+        open_ = f"; other states may give {percent(low)} to {percent(high)}" if close else ""
         return (
             f"{words}: accelerations of '{name}' are off by {percent(error.median)} in the median "
-            f"over its range ({percent(error.worst)} at worst), all others by less{excused}"
+            f"over its range ({percent(error.worst)} at worst), all others by less{open_}{excused}"
         )
 
     @property
