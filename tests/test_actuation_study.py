@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import math
+import warnings
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +18,7 @@ import robomodel as rm
 from robomodel.cli import app, main
 from robomodel.dynamics.actuators.envelopes import JointEnvelope
 from robomodel.reports.actuation.study import grashof
+from robomodel.reports.simulators import for_simulator
 
 HINGE = '<axis xyz="0 1 0"/>'
 THIGH, CRANK, HORN = 0.213, 0.025, 0.03
@@ -118,6 +120,12 @@ def test_open_trees_carry_the_limits_of_motors(form: str, calfed: rm.Model) -> N
     assert 23.7 * HORN / CRANK * 0.9 < calf.effort_limit < 100.0
     upper = rm.torque_limits(again, again.neutral())[1]
     assert upper[again.dof_names.index("calf")] == pytest.approx(own.effort)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        pasted = for_simulator(model, "isaaclab")[1]
+    (mine,) = (each for each in pasted["fields"] if each.joint == "calf")
+    assert (mine.effort, mine.velocity) == (own.effort, own.velocity)
+    assert f'"calf": {own.effort:.12g}' in pasted["text"]
 
 
 def test_motors_behind_gears_are_written_at_the_joint() -> None:
@@ -304,7 +312,7 @@ def test_the_command(tmp_path: Path, legged: rm.Model) -> None:
     assert run.exit_code == 0, run.output
     said = json.loads(run.stdout)
     assert [each["name"] for each in said["actuators"]] == ["hip", "crank"]
-    calf = next(each for each in said["joints"] if each["joint"] == "calf")
+    calf = next(each for each in said["joints"] if each.joint == "calf")
     assert calf["hidden"]
     assert calf["lower_by"] == "crank"
     assert calf["effort"] == pytest.approx(reach(legged, "calf").effort)

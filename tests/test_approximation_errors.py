@@ -6,7 +6,9 @@ import csv
 import io
 import json
 import math
+import pickle
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import mujoco
@@ -21,6 +23,7 @@ from robomodel.dynamics.actuators.envelopes import efforts_at
 from robomodel.dynamics.lumped import approximate
 from robomodel.errors import DescriptionError
 from robomodel.model.spins import find_spins, kinematics
+from robomodel.opentree.errors import Error, median_rank
 from robomodel.opentree.tree import OpenTree, TreeOptions, written_tree
 from robomodel.opentree.tree_joints import sheet
 from robomodel.reports.approximation import (
@@ -432,3 +435,26 @@ def test_change_points_of_several_freedoms_are_left_out_and_named() -> None:
     pitch, roll = np.asarray(at["pitch"]), np.asarray(at["roll"])
     assert pitch.min() < flat - 0.2 < flat + 0.2 < pitch.max()  # on both sides
     assert np.min(np.hypot(pitch - flat, roll)) > 0.02
+
+
+def test_medians_have_intervals_and_verdicts_are_theirs() -> None:
+    """By ranks of the binomial distribution; what the states leave open is said."""
+    for n in (6, 40, 801):
+        rank = median_rank(n)
+        below = [sum(math.comb(n, k) for k in range(m + 1)) / 2**n for m in (rank - 1, rank)]
+        assert below[0] <= 0.025 < below[1]
+    rng = np.random.default_rng(0)
+    samples = rng.exponential(size=(2000, 40, 1)) * [1.0, 0.1]
+    found = [Error.of(each) for each in samples]
+    median, worst = found[0]
+    assert (median, worst) == (np.median(samples[0, :, 0]), samples[0].max())
+    assert 0.94 < np.mean([low <= math.log(2.0) <= high for low, high in
+                           (each.interval for each in found)]) < 0.98  # fmt: skip
+    assert pickle.loads(pickle.dumps(found[0])).interval == found[0].interval
+    tree = written_tree(rm.robots.load("belt_leg"))
+    for each in (0.001, 0.0299, 0.0301, 0.099, 0.101):
+        errors = {"knee": Error(each, 1.0, (0.9 * each, 1.1 * each)), "hip": Error(0.0, 0.1)}
+        verdict = replace(tree, errors=errors).verdict
+        words = "will do:" if each <= 0.03 else "with care:" if each <= 0.1 else "will not do"
+        assert verdict.startswith(words)
+        assert ("other states may give" in verdict) == (each != 0.001)

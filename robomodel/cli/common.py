@@ -352,23 +352,28 @@ _COMPLETED = {
 def documented(source: Any, parameters: Iterable[inspect.Parameter]) -> Iterator[inspect.Parameter]:
     """Parameters with their help, from the docstring's last section ``Options:``.
 
-    An entry is ``-o, --option VALUE: what it is``; it belongs to the parameter of that name.
+    An entry is ``-o, --option VALUE: what it is``; it belongs to the parameter of that name. A line
+    ``Title:`` begins a group of entries, which ``--help`` lists under this title.
     """
     _, _, section = (inspect.getdoc(source) or "").partition("\nOptions:\n")
     entries = {}
-    for names, value, text in _ENTRY.findall(section):
-        for name in names.split(", "):
-            entries[name.lstrip("-").replace("-", "_")] = (names.split(", "), value, text)
+    title, *rest = "", *re.split(r"^(\w.*):$", section, flags=re.MULTILINE)
+    for part, following in zip(rest[::2], [*rest[1::2], ""], strict=True):
+        for names, value, text in _ENTRY.findall(part):
+            for name in names.split(", "):
+                key = name.lstrip("-").replace("-", "_")
+                entries[key] = (names.split(", "), value, text, title)
+        title = following
     for each in parameters:
         if each.name not in entries:
             yield each
             continue
-        names, value, text = entries[each.name]
+        names, value, text, title = entries[each.name]
         if each.annotation is bool and each.default is True:
             names = [f"{names[0]}/--no-{each.name.replace('_', '-')}"]
         info = typer.Option(
             *names, metavar=value or None, help=" ".join(text.split()),
-            autocompletion=_COMPLETED.get(value),
+            autocompletion=_COMPLETED.get(value), rich_help_panel=title or None,
         )  # fmt: skip
         yield each.replace(annotation=Annotated[each.annotation, info])
 

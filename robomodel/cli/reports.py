@@ -99,7 +99,11 @@ def armature(
     as_csv: Annotated[bool, typer.Option("--csv", help="Print the armatures as CSV.")] = False,
     simulator: Annotated[
         Simulator | None,
-        typer.Option("--for", help="Print what a user of this simulator enters."),
+        typer.Option(
+            "--for",
+            help="Print what a user of this simulator enters.",
+            rich_help_panel="For a simulator",
+        ),
     ] = None,
     joints: str = "",
     gains: str | None = None,
@@ -129,12 +133,15 @@ def armature(
         robomodel armature planar_leg_linkage --for isaaclab --gains 12,0.7
 
     Options:
+    For a simulator:
         --joints A,B,…: With --for, joints that move in the open tree; the others are those that
             carry the limb.
-        --gains RATE,RATIO: With --for, gains for this natural frequency [rad/s] and damping ratio,
-            and how far the tree gets from the robot in a second of such motion.
-        --kp KP: With --for, the same for your gains: a number, or one by joint, as hip=60,knee=40.
+    A second of motion, with --for:
+        --gains RATE,RATIO: Gains for this natural frequency [rad/s] and damping ratio, and how far
+            the tree gets from the robot in a second of such motion.
+        --kp KP: The same for your gains: a number, or one by joint, as hip=60,knee=40.
         --kd KD: The gain of the rates; with --kp.
+    Into a file that you have:
         --mjcf FILE.xml: Write armature= on the joints of this MJCF file (of the same names) to
             --output.
         --drake FILE.urdf: Write Drake's rotor_inertia and gear_ratio into this URDF file to
