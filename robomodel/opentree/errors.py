@@ -227,7 +227,9 @@ def _configurations(
     q = np.tile(model.neutral(), (n, 1))
     for each in trees:
         cluster, positions = each.cluster, each.others if check else each.positions
-        picks = np.concatenate([[0], rng.integers(len(positions), size=n - 1)])
+        rounds = math.ceil(n / len(positions))  # each is taken once before one is again
+        order = np.concatenate([rng.permutation(len(positions)) for _ in range(rounds)])
+        picks = np.concatenate([[0], order[: n - 1]])
         links = dict(zip(cluster.bodies, cluster.geometry.links, strict=True))
         for body, part, _ in joint_slices(model, cluster):
             first = cluster.q.start

@@ -26,7 +26,7 @@ from robomodel.reach.reachable import Reachable, reachable
 from robomodel.scalars import stack, unstack
 from robomodel.tolerances import NOTHING, SAME, WITHIN
 
-DRAWN = (600, 400)  # configurations on the sheet of the joints: for a fit, and for its errors
+DRAWN = (600, 800)  # configurations on the sheet of the joints: for a fit, and for its errors
 LEAST_DISPLACED = 1e-3  # m, of displacement, below which nothing needs to follow
 CHANGE, NEAR = 0.5, 0.7  # of the least singular value beside: at, and next to, a change point
 PIT, BESIDE, OPPOSITE = 0.2, 200, -0.9  # the same of several freedoms; of so many; cosine of these
