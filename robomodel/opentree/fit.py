@@ -45,7 +45,7 @@ GRAVITY = 10.0  # times as exact as other torques, because it always acts
 FIRST, LAST, STEP = 1.0, 1e-10, 0.25  # γ, and its steps: Newton's method follows in a few steps
 REWEIGHTED = (1e-4, 1e-6, 1e-8, LAST)  # γ at which absolute values are taken for squares anew
 CENTRED, SETTLED = 0.1, 1e-4  # of γ, and of the squares: the accuracy on the way
-ERROR_FLOOR = 1e-3  # of errors: what is below is as good
+ERROR_FLOOR, MUCH = 1e-3, 0.8  # of errors: what is below is as good; a share that is worth it
 MIXTURES = (0.75, 0.5, 0.25)  # shares of a fit, the rest being lumped
 REFITS, HEAVIER = 6, 3.0  # with so much more weight for joints that are worse than lumped
 ARMATURE, TENDON = 0.05, 0.02  # of the joint's inertia: armatures at the start
@@ -60,10 +60,27 @@ def best(
     """The fitted tree of least worst error in which no joint is worse than lumped.
 
     ``judge`` gives a tree's errors at states that the fit has not seen, and ``lumped`` are those of
-    the tree with ``tree``'s parameters. None if only this tree remains.
+    the tree with ``tree``'s parameters. None if only this tree remains. Where medians that these
+    states cannot tell from lumped ones make much of the worst error, these are no worse.
     """
-    allowed = {name: max(error.median, ERROR_FLOOR) for name, error in lumped.items()}
     tried = list[_Judged]()
+    strict = _strictly(tree, lumped, fit, judge, tried)
+    most = {name: max(error.interval[1], ERROR_FLOOR) for name, error in lumped.items()}
+    wide = min((x for x in tried if _allowed(x[2], most)), key=_worst, default=None)
+    least = _worst(strict) if strict else max(error.median for error in lumped.values())
+    taken = wide if wide and _worst(wide) < MUCH * least else strict
+    return taken[1:] if taken else None
+
+
+def _strictly(
+    tree: TreeMap,
+    lumped: Mapping[str, Error],
+    fit: Problem,
+    judge: Callable[[Model], dict[str, Error]],
+    tried: list[_Judged],
+) -> _Judged | None:
+    """The best in which no median is larger than lumped; fits that are judged are added."""
+    allowed = {name: max(error.median, ERROR_FLOOR) for name, error in lumped.items()}
     for gamma, each in fits(fit, np.ones(tree.model.nv)):
         tried.append((gamma, each, judge(each)))
         if _worst(tried[-1]) <= ERROR_FLOOR:
@@ -77,7 +94,7 @@ def best(
     for _ in range(REFITS):
         worse = {name for name, error in taken[2].items() if error.median > allowed[name]}
         if not worse:
-            return taken[1:]
+            return taken
         weights = weights * np.where([name in worse for name in fit.owners], HEAVIER, 1.0)
         if (found := next(fits(fit, weights, taken[0]), None)) is None:
             break
@@ -92,7 +109,7 @@ def best(
             )
             good.append((0.0, mixed, judge(mixed)))
     good = [each for each in good if _allowed(each[2], allowed)]
-    return min(good, key=_worst)[1:] if good else None
+    return min(good, key=_worst, default=None)
 
 
 _Judged: TypeAlias = tuple[float, Model, dict[str, Error]]  # γ, a tree, its errors
