@@ -121,8 +121,11 @@ def test_the_limb_moves(belt: bool) -> None:
     assert made.range["knee"][0] < -0.5
     named = rm.approximate_tree(model, joints=["crank"])
     assert {j.name for j in named.joints if j.independent} == {"hip", "crank"}
-    with pytest.warns(RuntimeWarning, match="accelerations of 'crank'"):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # about 10 %
         alone = rm.approximate_tree(model, joints=["crank"], followers=False)
+    assert "accelerations of 'crank'" in alone.verdict
+    assert worst(written_tree(model)) < alone.errors["crank"].median
     assert "knee" not in alone.joint_names
     model = rm.load(leg(belt=belt, knee="-0.7 0.3"))  # short of its dead point
     assert worst(written_tree(model)) < 0.03
