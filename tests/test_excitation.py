@@ -201,3 +201,23 @@ def test_criteria_and_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[
     with pytest.raises(SystemExit) as stopped:
         main([*command, "--torque", "knee=a"])
     assert stopped.value.code == 2
+
+
+@pytest.mark.slow
+def test_gears_drive_and_are_driven() -> None:
+    """Columns of the forces through gears, both ways; a brake is never driven, which is said."""
+    model = rm.robots.load("belt_leg")
+    found = quickly(model, losses=True, velocity=6.0, acceleration=40.0, steps=4)
+    plain = quickly(model, velocity=6.0, acceleration=40.0, steps=4)
+    assert plain.rank < found.rank <= plain.rank + 6
+    assert not [note for note in found.notes if "gear" in note]
+    rates = rm.actuator_velocities(model, found.q, found.v)
+    work = rates * rm.actuator_forces(model, found.q, found.tau)
+    assert np.all(work.max(axis=0) > 0.0)
+    assert np.all(work.min(axis=0) < 0.0)
+    braked = rm.with_parameters(model, {f"{n}.friction": 300.0 for n in model.dof_names})
+    slow = quickly(braked, losses="knee_link_joint", velocity=1.0, acceleration=2.0)
+    (note,) = [note for note in slow.notes if "gear" in note]
+    assert "hardly ever is driven, so that its efficiency there is not told: 'knee" in note
+    with pytest.raises(rm.errors.UnknownNameError, match="losses: no actuator 'hip'"):
+        rm.excitation(model, losses="hip")

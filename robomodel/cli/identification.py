@@ -408,7 +408,7 @@ def excite(
     torque: list[str] | None = None,
     **options: Annotated[
         Any,
-        options_of(excitation, "period harmonics step reach margin criterion tries seed"),
+        options_of(excitation, "period harmonics step reach margin losses criterion tries seed"),
     ],
 ) -> Document:
     """Plan a motion that identifies a robot's parameters well, within all limits.

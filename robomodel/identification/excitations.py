@@ -18,6 +18,7 @@ from robomodel.dynamics import actuator_map, passive_force
 from robomodel.dynamics.actuators.maps import bounds, forces
 from robomodel.errors import UnknownNameError, argument, as_names, as_real, did_you_mean, few
 from robomodel.identification.base import split
+from robomodel.identification.gears import Losses
 from robomodel.identification.regressors import regressor
 from robomodel.model.arguments import as_array
 from robomodel.model.elements import position_names
@@ -146,6 +147,7 @@ def excitation(
     acceleration: Most = None,
     torque: Most = None,
     margin: float = 0.95,
+    losses: bool | str | Iterable[str] = False,
     criterion: Criterion = "condition",
     tries: int = 2,
     steps: int = 100,
@@ -182,6 +184,9 @@ def excitation(
         torque: Limits on coordinates, in the same form, in addition to the file's effort limits of
             coordinates that no actuator drives.
         margin: The fraction of each limit that may be used.
+        losses: Gears whose efficiencies are to be told, too, while motors drive and while they are
+            driven (True, or names of actuators), as of :func:`identify`. A note names those that
+            the motion leaves without one of both.
         criterion: "condition", the smallest condition number of the base regressor, or
             "information", the largest geometric mean of its singular values (its log det).
         tries: Number of random motions that are improved.
@@ -211,7 +216,15 @@ def excitation(
     model.check(about)
     limits = MotionLimits.of(model, about, moved, reach, velocity, acceleration, torque)
     search = ExcitationSearch.of(
-        limits, about, moved, start is not None, period, harmonics, margin, criterion
+        limits,
+        about,
+        moved,
+        start is not None,
+        period,
+        harmonics,
+        margin,
+        criterion,
+        Losses.of(model, losses),
     )
     motion, scale = search.best(tries, steps, step, seed, progress)
     singular = scale.singular(motion.rows[None])[0]
@@ -230,7 +243,10 @@ def excitation(
             u for u in used if u.quantity != "transmission" and max(-u.lower, u.upper) < math.inf
         ),
         margin=margin,
-        notes=_notes(model, moved, limits.driven, free=torque is None),
+        notes=(
+            *_notes(model, moved, limits.driven, free=torque is None),
+            *search.family.losses.notes(motion.q, motion.v, motion.a),
+        ),
     )
 
 
@@ -520,6 +536,7 @@ class FourierFamily:
     fixed: bool
     period: float
     harmonics: int
+    losses: Losses
 
     @property
     def model(self) -> Model:
@@ -607,6 +624,7 @@ class FourierFamily:
             rows = regressor(self.model, q, v, a)
             tau = rows @ parameters(self.model).values
             tau = tau - passive_force(self.model, q, np.zeros_like(v))
+            rows = self.losses.beside(rows, q, v, a)
             return FourierMotion(x, q, v, a, rows, tau, self.limits.shares(q, v, a, tau))
 
     def _whole(self, x: Array) -> Array:
@@ -679,7 +697,7 @@ class ExcitationSearch:
     @classmethod
     def of(
         cls, limits: MotionLimits, about: Array, moved: tuple[int, ...], fixed: bool, period: float,
-        harmonics: int, margin: float, criterion: Criterion,
+        harmonics: int, margin: float, criterion: Criterion, losses: Losses,
     ) -> ExcitationSearch:  # fmt: skip
         """The search among motions of joints about a configuration; ``fixed``: all start there."""
         names = [limits.model.dof_names[i] for i in moved]
@@ -688,7 +706,7 @@ class ExcitationSearch:
         low, high = np.array([(places[name].lower, places[name].upper) for name in names]).T
         where = np.array([limits.model.joint_positions(about)[name] for name in names])
         half = 0.5 * (high - low)
-        family = FourierFamily(limits, about, moved, half, fixed, period, harmonics)
+        family = FourierFamily(limits, about, moved, half, fixed, period, harmonics, losses)
         standing = family.along(np.zeros(1), np.zeros(family.size)).shares[0]
         allowed = np.where(
             is_position, np.clip(standing, margin, 1.0), margin

@@ -7,7 +7,7 @@ the rest is known at each time from the measured force, and linear parameters st
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -20,9 +20,14 @@ from robomodel.dynamics import rnea as forces
 from robomodel.dynamics.actuators.maps import actuator_map
 from robomodel.dynamics.baselines import spanning_tree
 from robomodel.dynamics.recursions.rnea import rnea
+from robomodel.errors import UnknownNameError, as_names, check_names, few
+from robomodel.model.efficiencies import with_efficiencies
 from robomodel.model.model import Model
 from robomodel.model.parameters import closed_anew, parameterized
 from robomodel.scalars import stack, unstack
+from robomodel.tolerances import TINY
+
+LEAST_PHASE = 0.01  # share of the squares of a gear's force that tells an efficiency
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,6 +139,14 @@ class Gears:
         felt: Mask = np.any(self._columns != 0.0, axis=-1)
         return np.asarray(felt.reshape(-1, felt.shape[-1]).any(axis=0))
 
+    def phases(self, drive: Array) -> Array:
+        """Shares (m, 2) of the squares of the forces behind the rotors, driving and driven."""
+        squares, ahead = self.through(drive) ** 2, self.driving(drive)
+        axes = tuple(range(squares.ndim - 1))
+        driven = np.nansum(np.where(ahead, 0.0, squares), axis=axes)
+        back = driven / np.maximum(np.nansum(squares, axis=axes), TINY)
+        return np.stack([1.0 - back, back], axis=-1)
+
     @property
     def predicted(self) -> tuple[Array, Array]:
         """Generalised forces (..., nv, m) that reach the joints, while motors drive and if not.
@@ -148,6 +161,51 @@ class Gears:
     @cached_property
     def _columns(self) -> Array:
         return np.asarray(self.matrix[..., list(self.at)])
+
+
+@dataclass(frozen=True)
+class Losses:
+    """The gears of these actuators, whose efficiencies are to be told; ``model`` has them."""
+
+    model: Model
+    names: tuple[str, ...]
+
+    @staticmethod
+    def of(model: Model, wanted: bool | str | Iterable[str]) -> Losses:
+        """All gears, none, or those of the named actuators; UnknownNameError for other names."""
+        every = tuple(each.name for each in model.actuators)
+        names = (
+            (every if wanted else ()) if isinstance(wanted, bool) else as_names(wanted, "losses")
+        )
+        check_names(names, every, "losses: no actuator ", error=UnknownNameError)
+        filed = {each.name: (each.efficiency, each.backdrive) for each in model.actuators}
+        return Losses(with_efficiencies(model, {name: filed[name] for name in names}), names)
+
+    def gears(self, q: Array, v: Array, a: Array) -> Gears:
+        """The gears in motions (..., ·); the model tells where motors drive."""
+        at = [n for n, each in enumerate(self.model.actuators) if each.name in self.names]
+        return Gears.of(self.model, at, q, v, a, predicted=True)
+
+    def beside(self, rows: Array, q: Array, v: Array, a: Array) -> Array:
+        """Regressors (..., nv, p), and columns of the forces through each gear, for both ways."""
+        return np.concatenate([rows, *self.gears(q, v, a).predicted], -1) if self.names else rows
+
+    def notes(self, q: Array, v: Array, a: Array) -> list[str]:
+        """Which gears never drive, or are never driven, in a motion."""
+        if not self.names:
+            return []
+        gears = self.gears(q, v, a)
+        assert gears.needed is not None
+        shares = gears.phases(gears.needed)
+        names = [each.name for each in self.model.actuators if each.name in self.names]
+        result = []
+        for way, column in zip(("drives", "is driven"), shares.T, strict=True):
+            if weak := [n for n, x in zip(names, column, strict=True) if not x >= LEAST_PHASE]:
+                result.append(
+                    f"in this motion these motors' gear hardly ever {way}, so that its efficiency "
+                    f"there is not told: {few(weak)}; other gravity, friction or a load change it"
+                )
+        return result
 
 
 def carried(

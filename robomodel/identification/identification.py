@@ -40,6 +40,7 @@ from robomodel.identification.fit import (
     rms,
     rotors,
 )
+from robomodel.identification.gears import LEAST_PHASE
 from robomodel.identification.left import Left, blocks_of
 from robomodel.identification.logs import Log, read_log
 from robomodel.identification.sensors import (
@@ -63,7 +64,6 @@ from robomodel.running import Progress
 UNKNOWN_SHARE = 0.1  # information gain below which a parameter counts as unknown
 POORLY_LEFT = 0.1  # share of forces that fits to a right log seldom leave
 ROTOR_PASSES = 10  # most fits after one without losses, with rotors behind gears as of the last
-LEAST_PHASE = 0.01  # share of the squares of a gear's force that tells an efficiency
 # relative deviations of an efficiency above which the log tells nothing of it, and above which the
 # product of both is told
 UNTOLD, UNSURE = 0.2, 0.03

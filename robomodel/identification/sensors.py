@@ -292,13 +292,9 @@ class Sensors:
     def phases(self) -> dict[str, tuple[float, float]]:
         """Shares of the squares of each lossy gear's force while it drives, and is driven."""
         drive = self._drive(self._nominal, np.zeros(len(self.unknowns)))
-        through = self._gears.through(drive)
-        ahead = self._gears.driving(drive)
-        size = np.nansum(through**2, axis=tuple(range(through.ndim - 1)))
-        driven = np.nansum(np.where(ahead, 0.0, through**2), axis=tuple(range(through.ndim - 1)))
-        shares = (driven / np.maximum(size, TINY)).tolist()
         names = [self.model.actuators[n].name for n in self.lossy]
-        return {name: (1.0 - x, x) for name, x in zip(names, shares, strict=True)}
+        shares = self._gears.phases(drive).tolist()
+        return {name: (ahead, back) for name, (ahead, back) in zip(names, shares, strict=True)}
 
     @cached_property
     def batch(self) -> tuple[int, ...]:
