@@ -141,7 +141,7 @@ def differences(
     """The quantities that a simulator has otherwise, the joints first."""
     exact = OurModel(model)
     plain = {plain_name(each.name): each.name for each in exact.places}
-    names = {each.name: plain.get(plain_name(each.name), each.name) for each in loaded.places}
+    names = {each.name: _ours(each.name, plain) for each in loaded.places}
     theirs = {names[each.name] for each in loaded.places if each.kind != "base"}
     ours = {each.name for each in exact.places if each.kind != "base"}
     found = list[SimulatorDifference]()
@@ -165,6 +165,12 @@ def differences(
         if not (median := float(np.median(values))) <= loaded.precision:
             found.append(SimulatorDifference(quantity, median, float(np.max(values)), ""))
     return found + _limits(exact, loaded, names)
+
+
+def _ours(name: str, plain: Mapping[str, str]) -> str:
+    """Our name of a simulator's joint; in SDF joints that share a link's name end on _joint."""
+    word = plain_name(name)
+    return plain.get(word, plain.get(word.removesuffix("_joint"), name))
 
 
 def _freedoms(loaded: Loaded, got: Numbers) -> int:
