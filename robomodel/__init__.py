@@ -122,7 +122,10 @@ MOVED = {
 }
 """Names that were here until 0.3 and are one level down; here they warn for one release."""
 
-__all__.extend(name for name in dynamics.__all__ if name not in MOVED)
+_NOT_HERE = {*MOVED, "motor_forces"}
+"""Functions of :mod:`robomodel.dynamics` that are there alone."""
+
+__all__.extend(name for name in dynamics.__all__ if name not in _NOT_HERE)
 
 _LATE = {
     **dict.fromkeys(
@@ -174,9 +177,8 @@ def _takes_model(function: Any) -> Any:
 
 showing.register("robomodel.views.animation", "motion_in_notebooks", "animate_motion")
 
-for _name in dynamics.__all__:
-    if _name in MOVED:
-        del globals()[_name]
+for _name in _NOT_HERE & {*dynamics.__all__}:
+    del globals()[_name]
 for _name in __all__:
     if _name in globals():
         globals()[_name] = _takes_model(globals()[_name])

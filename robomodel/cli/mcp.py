@@ -52,12 +52,10 @@ linkages and motors do. Paths are relative to the folder. Names of shipped robot
 are files, too. Units are SI and radians; null is infinite or not specified. A result with "error"
 says what to mend, with file and line."""
 
-SECONDS = 60.0  # a call's time by default
-
 Json: TypeAlias = dict[str, Any]
 
 
-def mcp(folder: Path, write: bool = False, seconds: float = SECONDS) -> Result:
+def mcp(folder: Path, write: bool = False, seconds: float = 60.0) -> Result:
     """Serve tools for agents on standard input and output (Model Context Protocol).
 
     The tools are load, mobility, validate, lint, fix, convert, actuation and picture. They read
@@ -80,7 +78,7 @@ def mcp(folder: Path, write: bool = False, seconds: float = SECONDS) -> Result:
 
 
 def server(
-    folder: str | os.PathLike[str], *, write: bool = False, seconds: float = SECONDS
+    folder: str | os.PathLike[str], *, write: bool = False, seconds: float = 60.0
 ) -> MCPServer[Any]:
     """The server of the tools on a folder; the caller runs it.
 

@@ -3,13 +3,8 @@
 from robomodel.identification.base import BaseParameters, base_parameters
 from robomodel.identification.calibration import Calibration, calibrate
 from robomodel.identification.excitations import Excitation, excitation
-from robomodel.identification.identification import (
-    Calibrated,
-    Identified,
-    IdentifiedGroup,
-    identify,
-    predicted,
-)
+from robomodel.identification.identification import identify, predicted
+from robomodel.identification.identified import Calibrated, Identified, IdentifiedGroup
 from robomodel.identification.joint_logs import CompletedLog, complete_log
 from robomodel.identification.joint_states import joint_states
 from robomodel.identification.logs import Log, read_log

@@ -19,7 +19,7 @@ from robomodel.tolerances import SINGULAR, TINY
 
 if TYPE_CHECKING:
     from robomodel.identification.fit import Trial, Trials
-    from robomodel.identification.identification import Identified
+    from robomodel.identification.identified import Identified
 
 DEGREES = 180.0 / math.pi
 SAME_SIGNAL = 0.9  # least correlation of two signals that differ by a scale only

@@ -31,7 +31,7 @@ from robomodel.model.parameters import parameters
 from robomodel.tolerances import TINY
 
 if TYPE_CHECKING:
-    from robomodel.identification.identification import Identified
+    from robomodel.identification.identified import Identified
 
 FORM_BLOCKS = 8  # of time, in which forms of friction are compared
 # net share of samples in which a joint's velocity lifts its load, and how many are looked at

@@ -21,11 +21,10 @@ from robomodel.mechanism.walks import Positions, lead
 if TYPE_CHECKING:
     from numpy.random import Generator
 
-TARGETS, SEARCHES = 96, 6  # of a search from the points before, and searches
-TRIES = 2  # ways to a target, from the nearest points
+# of a search from the points before; searches; ways to a target, from the nearest points
+TARGETS, SEARCHES, TRIES = 96, 6, 2
 SHORTEST_TRY = 0.2  # share of a stride: targets that a shorter one leads past are beyond the sheet
 BEYOND = 0.02  # of the explored box, around it: what ways have not come to
-TARGET_SEED = 20261129
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +45,7 @@ class Explored:
     def of(cls, along: Continuation, origin: Points, joints: Positions, low: Array,
            high: Array) -> Explored:  # fmt: skip
         """The part that ways to targets between these ends (k,) have come to, from an origin."""
-        rng = np.random.default_rng(TARGET_SEED)
+        rng = np.random.default_rng(20261129)
         found, ends, box, share = origin, (low, high), (low, high), 0.0
         for _ in range(SEARCHES):
             goals = rng.uniform(*box, (TARGETS, len(low)))

@@ -8,7 +8,7 @@ import numpy as np
 
 from robomodel.arrays import Array
 from robomodel.identification import Identified, IdentifiedGroup, parameters
-from robomodel.identification.identification import GroupChange
+from robomodel.identification.identified import GroupChange
 from robomodel.identification.sensors import FRICTION
 from robomodel.model import Model
 from robomodel.model.efficiencies import EFFICIENCIES

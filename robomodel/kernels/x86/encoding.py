@@ -15,9 +15,9 @@ from typing import NamedTuple, TypeAlias
 
 RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI = range(8)
 R13, R14, R15 = 13, 14, 15
-VECTORS = 32  # registers of vectors
-SHIFT_LEFT = 6  # the number of an operation in a register's place
-MASK = 1  # the mask register of comparisons
+REGISTERS = range(32)  # of vectors
+# the number of an operation in a register's place, and the mask register of comparisons
+SHIFT_LEFT, MASK = 6, 1
 
 
 class Memory(NamedTuple):
@@ -130,8 +130,7 @@ _SYMBOL = struct.Struct("<IBBHQQ")
 _RELOCATION = struct.Struct("<QQq")
 _SECTION = struct.Struct("<IIQQQQIIQQ")
 HIDDEN, FUNCTION, GLOBAL = 2, 2, 1 << 4
-PLT32 = 4
-HEADER = 64  # bytes
+_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 
 
 def elf(text: bytes, starts: dict[str, int], calls: Sequence[tuple[int, str]]) -> bytes:
@@ -143,7 +142,7 @@ def elf(text: bytes, starts: dict[str, int], calls: Sequence[tuple[int, str]]) -
         kind = (GLOBAL | FUNCTION, HIDDEN, 1) if name in starts else (GLOBAL, 0, 0)
         symbols += _SYMBOL.pack(len(texts), *kind, starts.get(name, 0), 0)
         texts += name.encode() + b"\0"
-    relocations = [_RELOCATION.pack(at, number[name] << 32 | PLT32, -4) for at, name in calls]
+    relocations = [_RELOCATION.pack(at, number[name] << 32 | 4, -4) for at, name in calls]  # PLT32
     sections = (  # name, content, kind, flags, two numbers of other sections, alignment, entry
         ("", b"", 0, 0, 0, 0, 0, 0),
         (".text", text, 1, 6, 0, 0, 64, 0),
@@ -153,7 +152,7 @@ def elf(text: bytes, starts: dict[str, int], calls: Sequence[tuple[int, str]]) -
         (".shstrtab", b"\0".join(map(str.encode, _SECTIONS)) + b"\0", 3, 0, 0, 0, 1, 0),
         (".note.GNU-stack", b"", 1, 0, 0, 0, 1, 0),
     )
-    table, body, title = bytearray(), bytearray(HEADER), 0
+    table, body, title = bytearray(), bytearray(_HEADER.size), 0
     for name, content, section, flags, link, info, align, entry in sections:
         body += bytes(-len(body) % max(1, align))
         place = len(body) if section else 0
@@ -162,8 +161,8 @@ def elf(text: bytes, starts: dict[str, int], calls: Sequence[tuple[int, str]]) -
         body += content
         title += len(name) + 1
     body += bytes(-len(body) % 8)
-    struct.pack_into(
-        "<16sHHIQQQIHHHHHH", body, 0, b"\x7fELF\x02\x01\x01", 1, 62, 1, 0, 0, len(body), 0, HEADER,
+    _HEADER.pack_into(
+        body, 0, b"\x7fELF\x02\x01\x01", 1, 62, 1, 0, 0, len(body), 0, _HEADER.size,
         0, 0, _SECTION.size, len(sections), 5,
     )  # fmt: skip
     return bytes(body + table)

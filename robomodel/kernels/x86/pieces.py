@@ -34,7 +34,7 @@ from robomodel.kernels.program import (
 from robomodel.kernels.x86 import encoding as x86
 from robomodel.kernels.x86.encoding import Assembler, Code, Memory, Operand, Pooled
 
-VECTOR = 64  # bytes of a vector
+VECTOR = 512 // 8  # bytes of a vector
 SOON = 40  # operations within which a number in memory that is used again is loaded
 TURN = "turn"  # a function of angles in zmm0 that leaves sines in zmm0, cosines in zmm1
 
@@ -183,7 +183,7 @@ class _Piece:
             self._homes = [
                 _kept(home) if isinstance(home, Memory) else home for home in self._homes
             ]
-        self._free = list(range(x86.VECTORS))
+        self._free = list(x86.REGISTERS)
         self._registers: dict[int, int] = {}  # of values that are in one
         self._uses: list[list[int]] = [[] for _ in self._homes]  # the next one is the last
         for i in reversed(range(len(self._operations))):
