@@ -97,10 +97,9 @@ def server(
     result: MCPServer[Any] = MCPServer(
         "robomodel", instructions=INSTRUCTIONS, version=__version__, log_level="WARNING"
     )
-    for tool in (tools.load, tools.mobility, tools.validate, tools.lint, tools.fix,
-                 tools.convert, tools.actuation):  # fmt: skip
-        result.tool()(_timed(tool, seconds))
-    drawn = _timed(tools.picture, seconds)
+    for name in ("load", "mobility", "validate", "lint", "fix", "convert", "actuation"):
+        result.tool()(_timed(tools, name, seconds))
+    drawn = _timed(tools, "picture", seconds)
 
     def picture(file: str, positions: dict[str, float] | None = None) -> Any:
         found = drawn(file, positions)
@@ -110,15 +109,14 @@ def server(
     return result
 
 
-def _timed(tool: Callable[..., Json], seconds: float) -> Callable[..., Json]:
-    """The tool in a process of its own, which may take so long."""
+def _timed(tools: Tools, name: str, seconds: float) -> Callable[..., Json]:
+    """A tool in a process of its own, which may take so long."""
+    tool: Callable[..., Json] = getattr(tools, name)
     signature = inspect.signature(tool)
 
     @wraps(tool)
     def run(*arguments: Any, **options: Any) -> Json:
-        tools: Tools = tool.__self__  # type: ignore[attr-defined]
-        given = signature.bind(*arguments, **options).arguments
-        call = [tools.folder, tools.write, tool.__name__, given]
+        call = [tools.folder, tools.write, name, signature.bind(*arguments, **options).arguments]
         try:
             process = subprocess.run(
                 [sys.executable, "-m", __name__], input=json.dumps(call), encoding="utf-8",
