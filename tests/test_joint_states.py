@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from cases import few
+from scipy.spatial.transform import Rotation
 
 import robomodel as rm
 from robomodel.identification import complete_log
@@ -156,6 +157,50 @@ def test_logs_are_completed(ending: str, tmp_path: Path, run: Any) -> None:
         for joint, x in read.readings[kind].items():
             np.testing.assert_allclose(x[fine], truth[joint][kept], atol=1e-8, err_msg=joint)
     np.testing.assert_allclose(read.readings["tau"][names[0]][fine], 1.0)
+
+
+@pytest.mark.parametrize("ending", few([".csv", ".mcap"], ".csv"))
+def test_poses_of_links(ending: str, tmp_path: Path, run: Any) -> None:
+    """In tables and as transforms; a state that lacks joints has none."""
+    q, _ = motion(LEG)
+    place, link = LEG.joint_positions(q), LEG.bodies[-1].name
+    log, out = tmp_path / "log.csv", tmp_path / f"all{ending}"
+    names = list(LEG.dof_names)
+    rows = [f"{0.125 * n}," + ",".join(repr(float(place[x][n])) for x in names) for n in range(12)]
+    rows[3] = "0.375" + "," * len(names)
+    log.write_text("\n".join(["time," + ",".join(f"q.{x}" for x in names), *rows]), "utf-8")
+    code, _, said = run(
+        "joint-states", "planar_leg_linkage", str(log), "-o", str(out), "--frames", link
+    )
+    assert (code, said) == (1, "")
+    pose, kept = rm.frame_pose(LEG, q, link), np.arange(12) != 3
+    if ending == ".csv":
+        table = np.genfromtxt(out, delimiter=",", names=True, deletechars="")
+        at = np.column_stack(
+            [table[f"{n}.{link}"] for n in ("x", "y", "z", "qx", "qy", "qz", "qw")]
+        )
+        assert np.isnan(at[3]).all()
+        at = at[kept]
+    else:
+        rosbags = pytest.importorskip("rosbags.highlevel")
+        with rosbags.AnyReader([out]) as bag:
+            (tf,) = (each for each in bag.connections if each.topic == "/tf")
+            sent = [bag.deserialize(x, tf.msgtype) for _, _, x in bag.messages([tf])]
+        (first, *_), numbers = sent[0].transforms, []
+        assert (first.header.frame_id, first.child_frame_id) == ("world", link)
+        for message in sent:
+            move, turn = (getattr(message.transforms[0].transform, x)
+                          for x in ("translation", "rotation"))  # fmt: skip
+            numbers.append([move.x, move.y, move.z, turn.x, turn.y, turn.z, turn.w])
+        at = np.array(numbers)
+    np.testing.assert_allclose(at[:, :3], pose[kept, :3, 3], atol=1e-8)
+    turned = Rotation.from_quat(at[:, 3:]).as_matrix()
+    np.testing.assert_allclose(turned, pose[kept, :3, :3], atol=1e-8)
+    code, _, said = run(
+        "joint-states", "planar_leg_linkage", str(log), "-o", str(out), "--frames", "knee?"
+    )
+    assert code != 0
+    assert "knee?" in said
 
 
 def test_logs_that_are_none(tmp_path: Path) -> None:

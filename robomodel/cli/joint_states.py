@@ -40,6 +40,14 @@ def joint_states(
     topic: Annotated[
         str | None, typer.Option(help="The topic of a bag that has several of joint states.")
     ] = None,
+    frames: Annotated[
+        str,
+        typer.Option(
+            metavar="LINKS",
+            help="Links whose poses in the world are written, too, with commas "
+            "between: columns x.LINK to qw.LINK, in bags /tf.",
+        ),
+    ] = "",
 ) -> Result:
     """Complete a log of some joints' states, as of motors, by all other joints'.
 
@@ -54,12 +62,12 @@ def joint_states(
 
     Examples:
         robomodel excite four_bar -o joints.csv
-        robomodel joint-states four_bar joints.csv -o all.csv
+        robomodel joint-states four_bar joints.csv -o all.csv --frames link2
     """
     model = robot.load()
     with blaming(str(log)), warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # the counts say it
-        done = complete_log(model, log, output, topic)
+        done = complete_log(model, log, output, topic, [x for x in frames.split(",") if x])
     lost = incomplete(done.lacking, done.contradicting)
     text = (
         f"{output}: {done.complete} of {done.states} states, {len(done.joints)} joints"

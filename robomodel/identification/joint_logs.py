@@ -6,7 +6,7 @@ import csv
 import math
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robomodel.arrays import Array
-from robomodel.errors import DescriptionError, MissingPackageError, Source
+from robomodel.dynamics import frame_pose
+from robomodel.errors import DescriptionError, MissingPackageError, Source, as_names
 from robomodel.identification.joint_states import COMPLETE, LACKING, OFF, joint_states
 from robomodel.identification.logs import BAGS, STATE, read_columns, said
 from robomodel.model import Model
@@ -26,6 +27,8 @@ KINDS = {"q": "positions", "v": "velocities", "tau": "efforts"}
 TABLES = (".csv", ".parquet", ".pq")
 STORED = {".mcap": "MCAP", ".db3": "SQLITE3", "": "MCAP"}
 TOPIC = "/joint_states"
+POSE = ("x", "y", "z", "qx", "qy", "qz", "qw")
+TRANSFORMS, WORLD = "tf2_msgs/msg/TFMessage", "world"
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +99,7 @@ def read_joint_log(model: Model, source: Path, topic: str | None = None) -> Join
 
 def complete_log(
     model: Model, source: str | os.PathLike[str], output: str | os.PathLike[str],
-    topic: str | None = None,
+    topic: str | None = None, frames: str | Iterable[str] = (),
 ) -> CompletedLog:  # fmt: skip
     """Complete a log of some joints' states by those of all others, as ``joint_states`` does.
 
@@ -108,17 +111,23 @@ def complete_log(
             ``.mcap``, ``.db3``, and none for a folder of rosbag2 (with mcap). Rows of tables that
             are not complete have empty cells; bags leave them out.
         topic: The bag's topic, if it has several of joint states.
+        frames: Links whose poses in the world are written, too: position x.LINK, y.LINK, z.LINK [m]
+            and quaternion qx.LINK to qw.LINK; in bags as tf2_msgs/TFMessage on /tf, from "world". A
+            floating base stays where :meth:`Model.neutral` has it.
 
     Returns:
         completed: What was completed, and what was not.
 
     Raises:
+        UnknownNameError: A name in ``frames`` is no link's.
         DescriptionError: The log cannot be read, or has no positions.
         FileExistsError: The bag to write is there.
         ImportError: A required package is not installed.
         ValueError: The joints of the log do not determine the others; an ending of no known form.
     """
-    target = Path(output)
+    target, links = Path(output), as_names(frames, "frames")
+    for link in links:
+        model.frame(link)
     form = target.suffix.lower()
     if form not in (*TABLES, *STORED):
         known = ", ".join((*TABLES, *filter(None, STORED)))
@@ -136,16 +145,35 @@ def complete_log(
         if what in states
         for joint in joints
     }
+    poses = {link: _pose(model, states["q"], link) for link in links}
     if form in TABLES:
+        columns |= {
+            f"{n}.{link}": x
+            for link, pose in poses.items()
+            for n, x in zip(POSE, pose.T, strict=True)
+        }
         time = log.stamps // 10**9 + 1e-9 * (log.stamps % 10**9)
         _write_table(target, {"time": time, **columns})
     else:
         fine = states["status"] == COMPLETE
-        _write_bag(target, log, {name: x[fine] for name, x in columns.items()}, joints, fine)
+        columns = {name: x[fine] for name, x in columns.items()}
+        _write_bag(target, log, columns, joints, fine, {n: x[fine] for n, x in poses.items()})
     count = {each: int(np.sum(states["status"] == each)) for each in (COMPLETE, LACKING, OFF)}
     return CompletedLog(
         len(log.stamps), count[COMPLETE], count[LACKING], count[OFF], joints, log.unused
     )
+
+
+def _pose(model: Model, q: Array, link: str) -> Array:
+    """Positions and quaternions (T, 7) of a link, not-a-number where q is."""
+    from scipy.spatial.transform import Rotation
+
+    matrix, result = frame_pose(model, q, link), np.full((len(q), len(POSE)), np.nan)
+    known = np.isfinite(q).all(axis=1)
+    if known.any():
+        turned = Rotation.from_matrix(matrix[known, :3, :3]).as_quat(canonical=True)
+        result[known] = np.hstack([matrix[known, :3, 3], turned])
+    return result
 
 
 # ---- writing -------------------------------------------------------------------------------------
@@ -167,8 +195,9 @@ def _write_table(path: Path, columns: Mapping[str, Array]) -> None:
 
 
 def _write_bag(
-    path: Path, log: JointLog, columns: Mapping[str, Array], joints: tuple[str, ...], fine: Array
-) -> None:
+    path: Path, log: JointLog, columns: Mapping[str, Array], joints: tuple[str, ...], fine: Array,
+    poses: Mapping[str, Array],
+) -> None:  # fmt: skip
     """A bag of ROS 2: a folder, or its only file of messages."""
     try:
         from rosbags.rosbag2 import StoragePlugin, Writer
@@ -183,9 +212,14 @@ def _write_bag(
         bag = Path(folder) / path.stem
         with Writer(bag, version=9, storage_plugin=plugin) as writer:
             link = writer.add_connection(log.topic, STATE, typestore=store)
+            tf = writer.add_connection("/tf", TRANSFORMS, typestore=store) if poses else None
             for n, stamp in enumerate(log.stamps[fine].tolist()):
                 message = _message(store.types, stamp, joints, columns, n)
                 writer.write(link, stamp, store.serialize_cdr(message, STATE))
+                if tf is not None:
+                    at = {name: pose[n].tolist() for name, pose in poses.items()}
+                    moved = _transforms(store.types, stamp, at)
+                    writer.write(tf, stamp, store.serialize_cdr(moved, TRANSFORMS))
         if not path.suffix:
             shutil.move(bag, path)
         else:
@@ -197,13 +231,34 @@ def _message(
     types: Mapping[str, Any], stamp: int, joints: tuple[str, ...], columns: Mapping[str, Array],
     n: int,
 ) -> Any:  # fmt: skip
-    sec, nanosec = divmod(stamp, 10**9)
     fields = {
         name: np.array([columns[f"{kind}.{joint}"][n] for joint in joints])
         if f"{kind}.{joints[0]}" in columns
         else np.zeros(0)
         for kind, name in FIELDS.items()
     }
+    return types[STATE](header=_header(types, stamp, ""), name=list(joints), **fields)
+
+
+def _transforms(types: Mapping[str, Any], stamp: int, poses: Mapping[str, list[float]]) -> Any:
+    kind = {
+        name: types[f"geometry_msgs/msg/{name}"]
+        for name in ("TransformStamped", "Transform", "Vector3", "Quaternion")
+    }
+    return types[TRANSFORMS](
+        transforms=[
+            kind["TransformStamped"](
+                header=_header(types, stamp, WORLD), child_frame_id=link,
+                transform=kind["Transform"](
+                    translation=kind["Vector3"](*pose[:3]), rotation=kind["Quaternion"](*pose[3:])
+                ),
+            )
+            for link, pose in poses.items()
+        ]
+    )  # fmt: skip
+
+
+def _header(types: Mapping[str, Any], stamp: int, frame: str) -> Any:
+    sec, nanosec = divmod(stamp, 10**9)
     time = types["builtin_interfaces/msg/Time"](sec=sec, nanosec=nanosec)
-    header = types["std_msgs/msg/Header"](stamp=time, frame_id="")
-    return types[STATE](header=header, name=list(joints), **fields)
+    return types["std_msgs/msg/Header"](stamp=time, frame_id=frame)
