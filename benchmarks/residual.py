@@ -5,13 +5,15 @@
 Robots are shipped ones by name, or files (a URDF with the loops of a robot.yaml beside it, too). Of
 each are printed how far its open tree is from the exact model's motion after a second of PD motion
 in MuJoCo, by semi-implicit Euler, without and with the correction; and for a batch of 4096 states
-on one core, by processor time per state: a step of MuJoCo's, the kernel of ``correction_force``,
-and all of the recipe (states to the robot's order, loops closed, the correction, forces back).
+on one core, by processor time per state: a step of MuJoCo's, and of mujoco-warp's on the processor
+where it is installed, the kernel of ``correction_force``, and all of the recipe (states to the
+robot's order, loops closed, the correction, forces back).
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import io
 import time
 import warnings
@@ -94,6 +96,21 @@ class InMujoco:
             q = self.robot.integrate(q, STEP * v)
         return worst
 
+    def warp_step(self) -> float:
+        """Of a step of mujoco-warp's on the processor [ns for a state]; nan where it is absent."""
+        if importlib.util.find_spec("mujoco_warp") is None:
+            return np.nan
+        import mujoco_warp
+        import warp
+
+        data = mujoco.MjData(self.model)
+        data.qpos[:] = self.tree.to_order("mujoco", self.begin()[1], joints=self.names)
+        with warp.ScopedDevice("cpu"):
+            model = mujoco_warp.put_model(self.model)
+            worlds = mujoco_warp.put_data(self.model, data, nworld=BATCH)
+            mujoco_warp.step(model, worlds)
+            return taken(lambda: mujoco_warp.step(model, worlds))
+
     def times(self) -> tuple[float, float, float]:
         """Of MuJoCo's step, the kernel, and the recipe less the torque [ns for a state]."""
         spec, data = mujoco.mjtState.mjSTATE_FULLPHYSICS, mujoco.MjData(self.model)
@@ -114,9 +131,9 @@ class InMujoco:
 
 
 def taken(work: Callable[[], object]) -> float:
-    """The least processor time of ten runs for a state [ns]."""
+    """The least processor time of thirty runs for a state [ns]."""
     best = np.inf
-    for _ in range(10):
+    for _ in range(30):
         start = time.process_time()
         work()
         best = min(best, time.process_time() - start)
@@ -136,14 +153,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("robots", nargs="*", default=ROBOTS)
     warnings.simplefilter("ignore")
-    print("| robot | off without | with | MuJoCo's step, ns | the correction | all of the recipe |")
+    print("| robot | off without | with | steps, ns | the correction | recipe |")
     print("|---|---|---|---|---|---|")
     for name in parser.parse_args().robots:
         at = InMujoco(load(name))
         off = [f"{at.off(correct=each):.1e}" for each in (False, True)]
         step, kernel, everything = at.times()
-        shares = [f"{x:.0f}, {100.0 * x / step:.1f} %" for x in (kernel, everything)]
-        print(f"| `{Path(name).name}` | {' | '.join([*off, f'{step:.0f}', *shares])} |", flush=True)
+        warp_step = at.warp_step()
+        shares = [
+            f"{x:.0f}, {100.0 * x / step:.1f}, {100.0 * x / warp_step:.1f} %"
+            for x in (kernel, everything)
+        ]
+        cells = [*off, f"{step:.0f}, {warp_step:.0f}", *shares]
+        print(f"| `{Path(name).name}` | {' | '.join(cells)} |", flush=True)
 
 
 if __name__ == "__main__":
