@@ -23,14 +23,13 @@ from robomodel.dynamics.actuators.envelopes import efforts_at
 from robomodel.dynamics.lumped import approximate
 from robomodel.errors import DescriptionError
 from robomodel.model.spins import find_spins, kinematics
+from robomodel.opentree.armatures import armatures
 from robomodel.opentree.errors import Error, median_rank
 from robomodel.opentree.tree import OpenTree, TreeOptions, written_tree
-from robomodel.opentree.tree_joints import sheet
 from robomodel.reports.approximation import (
     DrakeRotor,
     annotate_drake,
     annotate_mjcf,
-    armatures,
     drake_rotors,
     spins,
 )
@@ -90,8 +89,7 @@ def test_the_range_of_a_linkage_and_the_best_constant() -> None:
     assert (found.value, found.constant) == (0.0, True)  # all links move with it, or follow
     lumped = written_tree(model, TreeOptions(fit="lumped", followers=False))
     view, name = lumped.basis.view, found.joint
-    q = sheet(view, [view.joint_names.index(name)]).spread(np.random.default_rng(0), 300)
-    (found,) = armatures(view, lumped, q)
+    (found,) = armatures(lumped, samples=300)
     at = [view.configuration({"j_crank": t}) for t in np.linspace(0.1, 2.2, 400)]
     body = view.joint_names.index(name)
     rates = view.constraint_jacobian(np.array(at))[:, view.nodes[body].v, 0]
@@ -100,6 +98,36 @@ def test_the_range_of_a_linkage_and_the_best_constant() -> None:
     assert found.high == pytest.approx(np.max(values), rel=1e-2)
     assert not found.constant
     assert found.low < found.best < found.high or found.best == 0.0
+
+
+@pytest.mark.slow
+def test_an_inertia_without_end_at_a_dead_point(run, tmp_path: Path) -> None:
+    """A rocker turns back while its crank goes on: M of the crank over the square of its rate."""
+    model = rm.robots.load("crank_rocker")
+    found = approximation_errors(model, samples=50).armatures[0]
+    assert (found.joint, found.high) == ("rocker_joint", math.inf)
+    assert math.isnan(found.best)
+    assert found.low < found.value < 25.0
+    said = run("armature", "crank_rocker", "--samples", 50)[1]
+    assert "rocker_joint: 23.3" in said
+    assert "and up to its dead point, kg m²" in said
+    said = run("armature", "crank_rocker", "--for", "isaaclab")[1]
+    assert "reflected inertia of rocker_joint: 23.35 and up to its dead point" in said
+    out = str(tmp_path / "out.xml")
+    rm.write_mjcf(rm.approximate_tree(model, fit="lumped"), out)
+    code, _, err = run("armature", "crank_rocker", "--mjcf", out, "-o", out, "--value", "best")
+    assert code != 0
+    assert "no constant is the best for 'rocker_joint'" in err
+    page = tmp_path / "page.html"
+    run("armature", "crank_rocker", "-o", str(page))
+    axes = page.read_text().partition('data-axes="')[2].partition('"')[0].split()
+    assert float(axes[7]) < 1000.0  # what goes to infinity is cut off, and the rest can be seen
+
+
+def test_armatures_beside_tendons_have_ranges_beside_tendons() -> None:
+    """That of a five-bar at neutral is one of its range."""
+    for each in approximation_errors(rm.robots.load("five_bar"), samples=100).armatures:
+        assert min(each.low, 0.0) <= each.value <= each.high
 
 
 # ---- both trees --------------------------------------------------------------------------------

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import texts
+from texts import link, loop, robot
 
 import robomodel as rm
 from robomodel.dynamics.actuators.envelopes import JointEnvelope
@@ -118,6 +120,52 @@ def test_a_symmetric_leg_has_symmetric_rows() -> None:
     table = str(study(name)[1]).partition("\nJoints: ")[2]
     (line,) = [x.split() for x in table.splitlines() if x.startswith("  rear ")]
     assert line[:2] == ["rear", "front"]
+
+
+def test_a_rocker_that_turns_back_at_both_ends() -> None:
+    """The law of cosines says its angle; at its dead points speed is 0 and torque has no end."""
+    a, b, c, d = 0.12, 0.42, 0.31, 0.37
+
+    def rocker(phi: float) -> float:
+        x, y = a * math.cos(phi) - d, a * math.sin(phi)
+        r = math.hypot(x, y)
+        return math.atan2(y, x) - math.acos((r * r + c * c - b * b) / (2.0 * r * c))
+
+    start = rocker(1.0)
+    knee = math.atan2(c * math.sin(start) - a * math.sin(1.0),
+                      d + c * math.cos(start) - a * math.cos(1.0)) - 1.0  # fmt: skip
+    first = '<limit effort="20" velocity="8"/><initial position="1"/>'
+    second, third = (f'<initial position="{x!r}"/>' for x in (knee, start))
+    model = rm.load(
+        robot(
+            link("crank"), link("coupler"), link("rocker"),
+            texts.joint("crank", "base", "crank", more=first),
+            texts.joint("knee", "crank", "coupler", f"{a} 0 0", more=second),
+            texts.joint("rocker", "base", "rocker", f"{d} 0 0", more=third),
+            loop("pin", "revolute", "coupler", "rocker", f"{b} 0 0", f"{c} 0 0"),
+        )
+    )  # fmt: skip
+    found = rm.actuation(model, rows="rocker")
+    (mine,) = found.joints
+    angles = [(rocker(1.0 + h) - rocker(1.0 - h)) / (2.0 * h) for h in (1e-3, 2e-3)]
+    rate = (4.0 * angles[0] - angles[1]) / 3.0  # of the rocker by the crank's
+    assert mine.velocity == pytest.approx(8.0 * abs(rate), rel=1e-9)
+    with pytest.warns(RuntimeWarning, match="will not do"):
+        tree = rm.approximate_tree(model, joints=["rocker"], fit="lumped")
+    assert {each.name: each.velocity_limit for each in tree.joints}["rocker"] == mine.velocity
+    ends = [math.acos((c * c + d * d - (b + s * a) ** 2) / (2.0 * c * d)) for s in (-1, 1)]
+    assert [x.position for x in mine.dead_points] == pytest.approx(
+        [math.pi - x for x in reversed(ends)], abs=1e-8
+    )
+    data = found.as_dict()
+    (turning,) = data["actuators"][0]["ratios"]
+    assert (turning["high"], turning["most"], turning["constant"]) == (None, None, False)
+    data_row = data["joints"][0]
+    assert data_row["torque"] == [pytest.approx(20.0 * turning["low"]), None]
+    assert data_row["speed"][0] == 0.0
+    assert data_row["reflected_inertia"][1] is None
+    assert "infinite" in str(found)
+    assert "N m and up" in str(found)
 
 
 @pytest.mark.slow

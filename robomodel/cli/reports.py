@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +22,7 @@ from robomodel.cli.common import (
 from robomodel.cli.files import SUFFIXES
 from robomodel.cli.robot import Robot
 from robomodel.dynamics.kinematics.frames import FrameLike
-from robomodel.errors import DescriptionError, DescriptionWarning, MissingPackageError
+from robomodel.errors import DescriptionError, DescriptionWarning, MissingPackageError, few
 from robomodel.files import named
 from robomodel.model import Model
 from robomodel.reports.approximation import Annotated as AnnotatedFile
@@ -205,6 +206,11 @@ def _write(
     *,
     into_mjcf: bool,
 ) -> AnnotatedFile:
+    if value == "best" and (none := [x.joint for x in errors.armatures if math.isnan(x.best)]):
+        raise UserError(
+            f"no constant is the best for {few(none)}: next to a dead point the reflected inertia "
+            "grows without end; write that at the neutral configuration (--value neutral)"
+        )
     constants = {each.joint: each.value if value == "neutral" else each.best
                  for each in errors.armatures}  # fmt: skip
     text = xml.decode(named(str(file), xml.MAX_BYTES), str(file))

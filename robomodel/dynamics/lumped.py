@@ -67,7 +67,7 @@ def with_tendons(model: Model) -> Description:
     tendons: list[Tendon] = []
     for each in joint_inertias(model):
         tendons += each.tendons
-        armatures |= each.armatures(each.without_tendons)
+        armatures |= each.armatures(each.without_tendons(each.matrix))
     return _with_rotors(_open_tree(model, armatures, lump=True), tendons)
 
 
@@ -301,10 +301,9 @@ class JointInertia:
                 tendons.append(Tendon(name, inertia, terms))
         return tendons
 
-    @property
-    def without_tendons(self) -> Array:
-        """The matrix (n, n) without the inertias of the tendons."""
-        rest = self.matrix
+    def without_tendons(self, matrix: Array) -> Array:
+        """An inertia (..., n, n) of these velocities without those of the tendons."""
+        rest = matrix
         for each in self.tendons:
             row = np.array([dict(each.terms).get(label, 0.0) for label, _ in self.joints])
             rest = rest - each.inertia * np.outer(row, row)

@@ -17,12 +17,11 @@ import numpy as np
 
 from robomodel import dynamics
 from robomodel.arrays import Array
-from robomodel.dynamics.actuators.envelopes import inverses
-from robomodel.dynamics.lumped import joint_inertias, select
+from robomodel.dynamics.lumped import joint_inertias
 from robomodel.model import Model
+from robomodel.opentree.armatures import Armature, armatures
 from robomodel.opentree.errors import FAIR, percent
 from robomodel.opentree.tree import OpenTree, written_tree
-from robomodel.opentree.tree_joints import sheet
 from robomodel.reports.document import (
     Bullets,
     Cell,
@@ -40,24 +39,6 @@ from robomodel.vocabulary.markup import Markup, Tag
 from robomodel.vocabulary.motors import SIMPLE_TYPE
 from robomodel.vocabulary.schema import number
 from robomodel.vocabulary.xml import DRAKE, quoted
-
-
-@dataclass(frozen=True, slots=True)
-class Armature:
-    """The reflected inertia at a joint that moves in the open tree [kg m², or kg where it slides].
-
-    ``value`` is that of the tree with links as they are: at the neutral configuration, and not
-    below zero. ``low``, ``high`` and ``best``, the constant of least mean square error, are over
-    the range; ``constant`` if they are one number.
-    """
-
-    joint: str
-    value: float
-    low: float
-    high: float
-    best: float
-    constant: bool
-    unit: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,13 +123,20 @@ def _document(errors: ApproximationErrors) -> Document:
     armatures: list[list[Cell]] = [
         [each.joint, each.value, None, None, None, each.unit]
         if each.constant
-        else [each.joint, each.value, each.low, each.high, each.best, each.unit]
+        else [
+            each.joint,
+            each.value,
+            each.low,
+            "no end" if math.isinf(each.high) else each.high,
+            each.best if math.isfinite(each.best) else "none",
+            each.unit,
+        ]
         for each in errors.armatures
     ]
     dense, names = errors.dense, errors.dof_names
     pairs = np.argwhere(np.triu(np.abs(dense) > NOTHING * np.max(np.abs(dense), initial=TINY), 1))
     turning = [
-        f"{each.joint}: {each.low:.6g} to {each.high:.6g} {each.unit}, the ratio turns with it"
+        f"{each.joint}: {each.words} {each.unit}, the ratio turns with it"
         for each in errors.armatures
         if not each.constant
     ]
@@ -221,13 +209,10 @@ def approximation_errors(
     tree = written_tree(model)
     lumped = tree.lumped or tree
     view = tree.basis.view
-    moving = [body for part in tree.basis.parts if part.cluster.kind == "loops"
-              for body in part.bodies]  # fmt: skip
-    q = sheet(view, moving).spread(np.random.default_rng(seed), samples)
     return ApproximationErrors(
         model.name,
         tolerance,
-        armatures(view, lumped, q),
+        armatures(lumped, samples=samples, seed=seed),
         tree,
         lumped,
         tuple(spins(view)) if lumped.kind != "exact" else (),
@@ -247,47 +232,6 @@ def spins(model: Model) -> Iterator[CarriedRotor]:
                 ratio = float(ratios[fastest])
                 joint = each.joints[fastest][0]
                 yield CarriedRotor(rotor, body.parent, joint, inertia, ratio, inertia * ratio)
-
-
-# ---- armature over the range ---------------------------------------------------------------------
-
-
-def armatures(view: Model, lumped: OpenTree, q: Array) -> tuple[Armature, ...]:
-    """The armature of every joint of the open tree over the configurations q (states, nq)."""
-    dense = dynamics.armature(view, q, kind="dense", backend="numpy")
-    g = view.constraint_jacobian(q)
-    result = []
-    for cluster in view.clusters:
-        bodies = [body for body in cluster.bodies if body in select(view).moving]
-        rows = [v for body in bodies for v in view.nodes[body].freedoms]
-        block, map_to_tree = dense[:, cluster.v, cluster.v], g[:, rows, cluster.v]
-        if not np.array_equal(map_to_tree, np.broadcast_to(np.eye(len(rows)), map_to_tree.shape)):
-            inverse = inverses(map_to_tree)
-            block = np.swapaxes(inverse, 1, 2) @ block @ inverse
-            block = block[np.isfinite(block).all(axis=(1, 2))]
-        at = 0
-        for body in bodies:
-            joint = view.joints[body]
-            if joint.nv == 1 or joint.type == "spherical":
-                values = np.mean(
-                    np.diagonal(block, axis1=1, axis2=2)[:, at : at + joint.nv], axis=1
-                )
-                value = lumped.armature[joint.name]
-                size = 1.0 if joint.type == "prismatic" else cluster.geometry.scale**2
-                rounding = NOTHING * view.mass * size
-                result.append(_armature(joint.name, value, values, joint.units.inertia, rounding))
-            at += joint.nv
-    return tuple(result)
-
-
-def _armature(joint: str, value: float, values: Array, unit: str, rounding: float) -> Armature:
-    if not len(values):
-        return Armature(joint, value, math.nan, math.nan, math.nan, False, unit)
-    low, high = float(np.min(values)), float(np.max(values))
-    if high - low <= max(SAME * max(abs(high), abs(low)), rounding):  # where it is one number
-        return Armature(joint, value, value, value, value, True, unit)
-    best = max(0.0, float(np.mean(values)))
-    return Armature(joint, value, low, high, best, False, unit)
 
 
 # ---- MuJoCo's soft constraints -------------------------------------------------------------------

@@ -28,6 +28,7 @@ LEFT, RIGHT, TOP, BOTTOM = 58, 12, 30, 40
 SHORT = (1e-2, 1e5)  # magnitudes at which ticks fit; others move a power of ten into the label
 FORMATS = ("svg", "png", "pdf")
 DPI = 150
+CUT_OFF = 30.0  # times the median: larger values near dead points are cut off in curves
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,10 +180,10 @@ def _extent(plot: Plot) -> tuple[float, float, float, float]:
     return low_x, high_x, low, high
 
 
-def bounded(values: Array, steepest: float) -> Array:
-    """Values with nan above ``steepest`` medians, which near singularities flatten the rest."""
+def bounded(values: Array) -> Array:
+    """Values with nan above so many medians, which near singularities flatten the rest."""
     finite = np.abs(values[np.isfinite(values)])
-    most = steepest * float(np.median(finite)) if len(finite) else 0.0
+    most = CUT_OFF * float(np.median(finite)) if len(finite) else 0.0
     return np.where(np.abs(values) <= max(most, NOTHING), values, np.nan)
 
 

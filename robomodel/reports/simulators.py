@@ -25,12 +25,12 @@ from robomodel.dynamics.lumped import reflected
 from robomodel.errors import UnknownNameError, check_names
 from robomodel.model import Model
 from robomodel.model.elements import Cluster, joint_slices
+from robomodel.opentree.armatures import armatures
 from robomodel.opentree.errors import on_arrays, percent
 from robomodel.opentree.tree import OpenTree, TreeOptions, written_tree
 from robomodel.opentree.tree_joints import ClusterTree, polynomial
 from robomodel.reports.document import Bullets, Cell, Section, Table
-from robomodel.reports.plots import Line, Plot
-from robomodel.tolerances import SAME
+from robomodel.reports.plots import Line, Plot, bounded
 
 Simulator = Literal["mujoco", "mjlab", "isaaclab", "genesis", "pinocchio", "drake"]
 
@@ -46,7 +46,8 @@ Gains = Mapping[str, tuple[float, float]]
 class JointFields:
     """Settings of a joint of the tree; ``gains``: kp and kd if a rate was asked for.
 
-    ``low`` and ``high`` are the least and the greatest reflected inertia over the range.
+    ``low`` and ``high`` are the least and the greatest reflected inertia over the range, see
+    :class:`robomodel.opentree.armatures.Armature`.
     """
 
     joint: str
@@ -60,21 +61,13 @@ class JointFields:
 
 def joint_fields(made: OpenTree, gains: Gains | None = None) -> list[JointFields]:
     """Settings of each joint of one freedom that moves in a tree with links as they are."""
-    view, fields = made.basis.view, []
-    for each in made.basis.parts:
-        values = _reflected(made, each)
-        at = 0
-        for body in each.bodies:
-            joint = view.joints[body]
-            if joint.nv == 1:
-                low, high = float(np.min(values[:, at])), float(np.max(values[:, at]))
-                limit = made.limits[joint.name]
-                pair = (gains or {}).get(joint.name)
-                fields.append(
-                    JointFields(joint.name, made.armature[joint.name], low, high, limit.effort,
-                                limit.velocity, pair)
-                )  # fmt: skip
-            at += joint.nv
+    single = {joint.name for joint in made.basis.view.joints if joint.nv == 1}
+    fields = []
+    for each in armatures(made):
+        if each.joint in single:
+            limit, pair = made.limits[each.joint], (gains or {}).get(each.joint)
+            fields.append(JointFields(each.joint, made.armature[each.joint], each.low, each.high,
+                                      limit.effort, limit.velocity, pair))  # fmt: skip
     return fields
 
 
@@ -361,10 +354,11 @@ def for_simulator(
     maps = motor_maps(made)
     motion = motion_errors(made, pairs) if pairs else None
     ends = [
-        f"reflected inertia of {each.joint}: {each.low:.4g} to {each.high:.4g}, "
-        f"in the tree {each.armature:.4g}"
+        f"reflected inertia of {each.joint}: {each.low:.4g} "
+        + ("and up to its dead point" if math.isinf(each.high) else f"to {each.high:.4g}")
+        + f", in the tree {each.armature:.4g}"
         for each in fields
-        if each.high - each.low > SAME * max(abs(each.high), abs(each.low))
+        if each.high > each.low
     ]
     sections = [
         Section("", ["\n".join(lines)]),
@@ -452,7 +446,7 @@ def _inertia_plots(made: OpenTree, each: ClusterTree) -> Iterator[Plot]:
     best = made.armature[name]
     yield Plot(
         f"{name}: reflected inertia", f"position [{units.position}]", f"[{units.inertia}]",
-        [Line("robot", x, values), Line("constant", x, np.full(len(x), best))],
+        [Line("robot", x, bounded(values)), Line("constant", x, np.full(len(x), best))],
         f"reflected_{name}",
     )  # fmt: skip
 

@@ -28,7 +28,6 @@ from robomodel.mechanism.graph import WORLD
 from robomodel.model import build
 from robomodel.reach.curves import SWEPT, Sweep, curve, sweep
 from robomodel.reach.ranges import JointRange, joint_range
-from robomodel.reports.actuation.document import CUT_OFF
 from robomodel.reports.identification import force_plots
 from robomodel.reports.palette import BODIES, INK, PLAIN
 from robomodel.reports.plots import Line, Plot, bounded, draw_plots, figure, save
@@ -321,10 +320,10 @@ def draw_cluster(
     units = model.joints[cluster.bodies[cluster.joints.index(joint)]].units
     x, along = swept.positions, f"{joint} [{units.position}]"
     positions = [Line(other.name, x, at[other.name]) for other, _ in others]
-    velocities = [Line(other.name, x, bounded(ratios[:, v], CUT_OFF)) for other, v in others]
+    velocities = [Line(other.name, x, bounded(ratios[:, v])) for other, v in others]
     inertias = [
-        Line("mass matrix, its entry", x, bounded(inertia, CUT_OFF)),
-        Line("reflected inertia", x, bounded(reflected, CUT_OFF), dashed=True),
+        Line("mass matrix, its entry", x, bounded(inertia)),
+        Line("reflected inertia", x, bounded(reflected), dashed=True),
     ]
     names: dict[float, list[str]] = {}
     for position, name in _marks(model, joint, reach):

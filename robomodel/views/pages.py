@@ -48,10 +48,10 @@ from robomodel.model.parameters import (
 from robomodel.reach.limb import limb_joints
 from robomodel.reach.paths import RangeEnd
 from robomodel.reach.ranges import joint_range
-from robomodel.reports.actuation.document import CUT_OFF
 from robomodel.reports.actuation.study import FourBar, four_bars
 from robomodel.reports.document import count, framed
 from robomodel.reports.palette import CURVES, GREY, SCENE, coloured
+from robomodel.reports.plots import CUT_OFF
 from robomodel.scalars import Scalar, Vector, div, sqrt, value_of
 from robomodel.spatial import Vec, apply, cross, inner, minus, plus
 from robomodel.views.extension import differences, extension

@@ -183,6 +183,33 @@ class JointEnvelope(JointLimits):
     slides: bool
     varies: bool
 
+    def span(
+        self, values: Array, of: Literal["torque", "speed", ""] = "", *, anywhere: bool = False
+    ) -> tuple[float, float] | None:
+        """The least and the greatest of values (n,) on its line; None if none is finite.
+
+        At dead points where it turns back, speeds vanish and all others are infinite. Where its
+        motors rest, torques vanish and speeds are infinite, unless joints at ``rest`` would move.
+        ``anywhere``: also beside the line.
+        """
+        on = values[self.line]
+        finite = np.isfinite(on)
+        if not np.any(finite):
+            return None
+        among = values[np.isfinite(values)] if anywhere else on[finite]
+        ends = [float(np.min(among)), float(np.max(among))]
+        for each in self.dead_points:
+            stuck = each.kind == "motors rest"
+            if stuck and (self.rest or not of):
+                continue
+            if of == ("torque" if stuck else "speed"):
+                ends.append(0.0)
+                continue
+            away = np.abs(self.positions[self.line] - each.position)
+            beside = on[np.argsort(np.where(finite, away, np.inf), kind="stable")[:2]]
+            ends += [math.copysign(math.inf, x) for x in beside if np.isfinite(x) and x]
+        return min(ends), max(ends)
+
     @property
     def hidden(self) -> bool:
         """True if another joint's limit, or the linkage, ends its range."""
@@ -282,15 +309,19 @@ def joint_limits(model: Model, body: int) -> JointLimits:
     q = whole(model, cluster, line.spanning)
     start = int(np.argmin(np.linalg.norm(q - model.neutral(), axis=1)))
     finite = (x[np.isfinite(x)] for x in (line.torque, line.speed))
+    dead = _dead_points(model, body)
+    stuck = [spanning for each, spanning in dead if each.kind == "motors rest"]
+    weakest = _Given.at(model, body, np.array(stuck), line.passive) if stuck else line
+    turning = 0.0 if len(stuck) < len(dead) else math.inf
     return JointLimits(
         joint=joint.name,
         cluster=cluster.name,
         actuators=_names(model, _driven(line.ratios)),
         reach=joint_range(model, joint.name),
-        effort=_least(line.torque, start),
-        effort_back=_least(line.torque_back, start),
-        velocity=_least(line.speed, start),
-        velocity_back=_least(line.speed_back, start),
+        effort=_least(line.torque, start, float(np.nanmin(weakest.torque))),
+        effort_back=_least(line.torque_back, start, float(np.nanmin(weakest.torque_back))),
+        velocity=_least(line.speed, start, turning),
+        velocity_back=_least(line.speed_back, start, turning),
         file_limits=Limits(
             joint.lower, joint.upper, joint.velocity_limit, joint.effort_limit,
             joint.velocity_lower, joint.effort_lower,
@@ -316,7 +347,7 @@ def joint_envelope(model: Model, body: int) -> JointEnvelope:
     """The envelope of a joint of one freedom, by its body."""
     joint, cluster = model.joints[body], model.clusters[model.nodes[body].cluster]
     bodies, limits, line = beside(model, body), joint_limits(model, body), _on_line(model, body)
-    columns, path = columns_of(model, cluster, bodies), line.path
+    path = line.path
     (own,) = columns_of(model, cluster, [body])
     given = [line]
     if path is not None:
@@ -333,7 +364,6 @@ def joint_envelope(model: Model, body: int) -> JointEnvelope:
     shared = np.any(np.abs(np.nan_to_num(turns[:, driven])) > NOTHING, axis=(0, 1))
     rates = _of_all(model, cluster, everywhere(lambda each: each.rates[..., each.place]))
     q = whole(model, cluster, everywhere(lambda each: each.spanning))
-    dead = () if path is None else tuple(_dead_points(model, cluster, path, own, columns, driven))
     known = {each.name: getattr(limits, each.name) for each in fields(limits)}
     return JointEnvelope(
         **known | {"actuators": _names(model, driven)},
@@ -352,7 +382,7 @@ def joint_envelope(model: Model, body: int) -> JointEnvelope:
         condition=condition(turns[:, _moved(turns)][..., shared])
         if np.count_nonzero(shared) > 1 else np.ones(len(q)),
         at_rest=_at_rest(model, joint.name, path, own),
-        dead_points=dead,
+        dead_points=tuple(each for each, _ in _dead_points(model, body)),
         slides=joint.type == "prismatic",
         varies=cluster.varies,
     )  # fmt: skip
@@ -550,13 +580,14 @@ def inverses(matrices: Array) -> Array:
         return np.where(regular[..., None, None], np.linalg.inv(safe), np.nan)
 
 
-def _least(values: Array, start: int) -> float:
-    """The least value; if some vanish, that at the start."""
+def _least(values: Array, start: int, dead: float) -> float:
+    """The least value; if some vanish, as that at a ``dead`` point may, that at the start."""
     finite = values[np.isfinite(values)]
     if not len(finite):
         return math.inf
     least, at_start = float(np.min(finite)), float(values[start])
-    return at_start if least <= DEAD_TORQUE * np.max(finite) and math.isfinite(at_start) else least
+    vanishes = min(least, dead) <= DEAD_TORQUE * np.max(finite)
+    return at_start if vanishes and math.isfinite(at_start) else least
 
 
 # ---- configurations ------------------------------------------------------------------------------
@@ -624,23 +655,22 @@ def _refined(model: Model, cluster: Cluster, own: int, columns: Sequence[int], p
 # ---- dead points ---------------------------------------------------------------------------------
 
 
-def _dead_points(
-    model: Model,
-    cluster: Cluster,
-    path: Path,
-    own: int,
-    columns: Sequence[int],
-    driven: Mask,
-) -> Iterator[DeadPoint]:
-    """Dead points of a limb along the path of a joint."""
-    found = {DeadPoint(_rounded(path.part.position(end.q, own)), "it rests")
-             for end in path.ends if end.kind == "dead point"}  # fmt: skip
-    found |= {DeadPoint(_rounded(path.part.position(q, own)), "it rests") for q in path.turns(own)}
-    rows = motor_rows(model)[driven][:, cluster.spanning_v]
-    limb = np.eye(cluster.geometry.nv)[list(columns)]
+@cached_on_model
+def _dead_points(model: Model, body: int) -> tuple[tuple[DeadPoint, Array], ...]:
+    """Dead points of a limb along the line of a joint, each with its spanning positions."""
+    cluster, line = model.clusters[model.nodes[body].cluster], _on_line(model, body)
+    if (path := line.path) is None:
+        return ()
+    (own,) = columns_of(model, cluster, [body])
+    found = {DeadPoint(_rounded(path.part.position(q, own)), "it rests"): q
+             for q in (*(end.q for end in path.ends if end.kind == "dead point"),
+                       *path.turns(own))}  # fmt: skip
+    rows = motor_rows(model)[_driven(line.ratios)][:, cluster.spanning_v]
+    limb = np.eye(cluster.geometry.nv)[columns_of(model, cluster, beside(model, body))]
     for place in _singular_places(model, cluster, path, rows, limb):
-        found.add(DeadPoint(_rounded(path.part.position(path.at(place), own)), "motors rest"))
-    yield from sorted(found)
+        q = path.at(place)
+        found[DeadPoint(_rounded(path.part.position(q, own)), "motors rest")] = q
+    return tuple(sorted(found.items(), key=lambda each: each[0]))
 
 
 def _rounded(x: float) -> float:

@@ -42,13 +42,13 @@ if TYPE_CHECKING:
     )
     from robomodel.reports.actuation.transmission import Extreme, Transmission
 
-CUT_OFF = 30.0  # times the median: larger values near dead points are cut off in curves
 LOW = math.radians(40.0)  # transmission angle below which the bars mostly load their hinges
 DEAD_POINTS = {
     "motors rest": "its motors rest there, and can neither hold nor move it",
     "it rests": "it turns back there, while its motors move on",
 }
 SIDES = ("lower", "upper")
+_Span: TypeAlias = "tuple[float, float] | None"  # the least and the greatest of values
 Designs: TypeAlias = "Sequence[tuple[str, Actuation]]"  # with names; that of a single one is empty
 
 
@@ -230,14 +230,15 @@ def _ratios(study: Actuation) -> Table:
                 continue
             along = [ratio.low, None if _same(ratio.low, ratio.high) else ratio.high]
             wide = not (_same(ratio.low, ratio.least) and _same(ratio.high, ratio.most))
-            rows.append([drive.name, ratio.joint, *along,
-                         *([ratio.least, ratio.most] if wide else [None, None])])  # fmt: skip
+            ends = [*along, *([ratio.least, ratio.most] if wide else [None, None])]
+            rows.append([drive.name, ratio.joint, *map(_infinite, ends)])
     columns = ["actuator", "joint", "ratio", "to", "anywhere", "to"]
     return Table(columns, rows, digits=4)
 
 
 def _same(one: float, other: float) -> bool:
-    return abs(one - other) <= SAME * max(abs(one), abs(other))
+    size = max(abs(one), abs(other))
+    return one == other or (math.isfinite(size) and abs(one - other) <= SAME * size)
 
 
 def _joints(study: Actuation) -> Table:
@@ -245,20 +246,27 @@ def _joints(study: Actuation) -> Table:
     for each in study.joints:
         length, force, speed, inertia = units_of(each.slides)
         limits = each.limits
-        line = each.line
         rows.append(
             [each.joint, ", ".join(each.rest), *_ends(each, length),
              _limit(each, limits.least_effort, limits.effort, force),
-             _spreads(each.torque_back[line], each.torque[line], force),
+             _spreads(
+                 each.span(each.torque_back, "torque"), each.span(each.torque, "torque"), force
+             ),
              _beyond(each, force),
              _limit(each, limits.least_velocity, limits.velocity, speed),
-             _spreads(each.speed_back[line], each.speed[line], speed),
-             _spread(each.inertia[line], inertia, always=True)]
+             _spreads(each.span(each.speed_back, "speed"), each.span(each.speed, "speed"),
+                      speed),
+             _shown(each.span(each.inertia), inertia, always=True)]
         )  # fmt: skip
     columns = ["joint", "at rest", "lower", "upper", "effort", "over the range",
                "whatever the others take", "velocity", "over the range",
                "reflected inertia"]  # fmt: skip
     return Table(columns, rows)
+
+
+def _infinite(x: float | None) -> Cell:
+    """A number as a cell, infinite ones in words."""
+    return f"{'-' if x < 0.0 else ''}infinite" if x is not None and math.isinf(x) else x
 
 
 def _beyond(joint: JointEnvelope, unit: str) -> str:
@@ -271,7 +279,7 @@ def _beyond(joint: JointEnvelope, unit: str) -> str:
     # torques that differ by less than a thousandth are one
     if joint.passive or not np.any(other[both] > one[both] * (1.0 + 1e-3)):
         return ""
-    return _spread(other, unit, always=True)
+    return _shown(joint.span(joint.torque_any, "torque"), unit, always=True)
 
 
 def _numbers(study: Actuation) -> Table:
@@ -280,9 +288,10 @@ def _numbers(study: Actuation) -> Table:
     for each in study.joints:
         length, force, speed, inertia = units_of(each.slides)
         rows.append(
-            [each.joint, *_ends(each, length), _reaching(each, each.torque[each.line], force),
-             _reaching(each, each.speed[each.line], speed),
-             _spread(each.inertia[each.line], inertia, always=True)]
+            [each.joint, *_ends(each, length),
+             _reaching(each, each.span(each.torque, "torque"), force),
+             _reaching(each, each.span(each.speed, "speed"), speed),
+             _shown(each.span(each.inertia), inertia, always=True)]
         )  # fmt: skip
     return Table(["joint", "lower", "upper", "torque", "speed", "reflected inertia"], rows)
 
@@ -293,9 +302,9 @@ def _ends(joint: JointEnvelope, unit: str) -> tuple[str, str]:
     return _with(joint.limits.lower, unit), _with(joint.limits.upper, unit)
 
 
-def _reaching(joint: JointEnvelope, values: Array, unit: str) -> str:
+def _reaching(joint: JointEnvelope, ends: _Span, unit: str) -> str:
     """The least and the greatest value for a joint; empty if no motor drives it."""
-    return _spread(values, unit, always=True) or ("unlimited" if joint.actuators else "")
+    return _shown(ends, unit, always=True) or ("unlimited" if joint.actuators else "")
 
 
 def _limit(joint: JointEnvelope, low: float, high: float, unit: str) -> str:
@@ -304,24 +313,24 @@ def _limit(joint: JointEnvelope, low: float, high: float, unit: str) -> str:
     return _both(low, high, unit) if joint.actuators or limited else ""
 
 
-def _spreads(back: Array, ahead: Array, unit: str) -> str:
+def _spreads(back: _Span, ahead: _Span, unit: str) -> str:
     """The spread of what drives give, both ways where these differ."""
-    finite = np.isfinite(back) & np.isfinite(ahead)
-    one, other = back[finite], ahead[finite]
-    if np.all(np.abs(one - other) <= SAME * other):
-        return _spread(ahead, unit)
-    ends = _spread(back, unit, always=True), _spread(ahead, unit, always=True)
-    return f"{ends[0]} back, {ends[1]} ahead"
+    if back is None or ahead is None or all(map(_same, back, ahead)):
+        return _shown(ahead, unit)
+    return f"{_shown(back, unit, always=True)} back, {_shown(ahead, unit, always=True)} ahead"
 
 
-def _spread(values: Array, unit: str, *, always: bool = False) -> str:
+def _spread(values: Array, unit: str) -> str:
+    """The least and the greatest value that are finite."""
+    return _shown(_range(values), unit, always=True)
+
+
+def _shown(ends: _Span, unit: str, *, always: bool = False) -> str:
     """The least and the greatest value if they differ; the least if the greatest is infinite."""
-    ends = _range(values)
     if ends is None:
         return ""
     low, high = ends
-    # values beyond 1e4 times the median go to infinity at dead points
-    if low > 0.0 and high > 1e4 * float(np.nanmedian(values)):
+    if math.isinf(high):
         return f"{low:.4g} {unit} and up"
     if high - low <= SAME * max(abs(low), abs(high)):
         return f"{low:.4g} {unit}" if always else ""
@@ -330,7 +339,7 @@ def _spread(values: Array, unit: str, *, always: bool = False) -> str:
     return f"{low:.4g} to {high:.4g} {unit}"
 
 
-def _range(values: Array) -> tuple[float, float] | None:
+def _range(values: Array) -> _Span:
     finite = values[np.isfinite(values)]
     return (float(np.min(finite)), float(np.max(finite))) if len(finite) else None
 
@@ -477,11 +486,11 @@ def _cylinders(study: Actuation) -> Table:
         least = each.transmission.least
         dead = ", ".join(f"{x:.4g}" for x in each.dead_points)
         rows.append(
-            [each.name, each.joint, _spread(np.abs(each.levers), "m", always=True),
+            [each.name, each.joint, _spread(np.abs(each.levers), "m"),
              f"{math.degrees(least.angle):.1f}° at {each.joint} = {least.at:.4g} {length}",
              f"{each.joint} = {dead} {length}" if dead else "",
-             _spread(np.abs(each.push), force, always=True),
-             _spread(np.abs(each.pull), force, always=True)]
+             _spread(np.abs(each.push), force),
+             _spread(np.abs(each.pull), force)]
         )  # fmt: skip
     columns = ["cylinder", "moves", "lever", "least transmission angle", "dead point", "push",
                "pull"]  # fmt: skip
@@ -492,7 +501,7 @@ def _losses(study: Actuation) -> Table:
     rows: list[list[Cell]] = []
     for each in study.losses:
         force = units_of(each.slides).force
-        shown = [_spread(x, force, always=True) for x in (each.drives, each.holds, each.turns)]
+        shown = [_spread(x, force) for x in (each.drives, each.holds, each.turns)]
         if np.all(np.isinf(each.turns)):
             shown[1:] = ["locks itself"] * 2
         rows.append([each.joint, ", ".join(each.motors), *shown])
@@ -627,7 +636,7 @@ def _along(
     columns = values[order].reshape(len(order), len(each.actuators) if word == "ratio" else 1)
     labels = each.actuators if word == "ratio" else (word,)
     for label, column in zip(labels, columns.T, strict=True):
-        shown = bounded(column, CUT_OFF)
+        shown = bounded(column)
         if np.any(np.isfinite(shown)):
             yield Line(_of(design, label), places, shown)
 
@@ -697,7 +706,7 @@ def _of_losses(group: Mapping[str, LossyJoint]) -> Iterator[Plot]:
     """The three torques over the joint's positions, where one varies."""
     first = next(iter(group.values()))
     lines = [
-        Line(_of(design, label), each.positions, bounded(values, CUT_OFF))
+        Line(_of(design, label), each.positions, bounded(values))
         for design, each in group.items()
         for label, values in (
             ("motors drive", each.drives), ("motors hold", each.holds), ("turns them", each.turns)
@@ -820,16 +829,22 @@ def _limb_data(each: LimbMap) -> dict[str, Any]:
 
 
 def _joint_data(each: JointEnvelope) -> dict[str, Any]:
-    limits, line = ("lower", "upper", "effort", "velocity"), each.line
+    limits = ("lower", "upper", "effort", "velocity")
     back = {"effort_lower": "least_effort", "velocity_lower": "least_velocity"}
-    quantities = {
+    torques = {
         "torque": each.torque,
         "torque_back": each.torque_back,
         "torque_whatever_others_take": each.torque_any,
-        "speed": each.speed,
-        "speed_back": each.speed_back,
-        "reflected_inertia": each.inertia,
     }
+    speeds = {"speed": each.speed, "speed_back": each.speed_back}
+
+    def spans(*, anywhere: bool) -> dict[str, _Span]:
+        return (
+            {name: each.span(x, "torque", anywhere=anywhere) for name, x in torques.items()}
+            | {name: each.span(x, "speed", anywhere=anywhere) for name, x in speeds.items()}
+            | {"reflected_inertia": each.span(each.inertia, anywhere=anywhere)}
+        )
+
     return (
         picked(each, "joint", "actuators", "tree", "hidden", "passive")
         | {
@@ -841,7 +856,7 @@ def _joint_data(each: JointEnvelope) -> dict[str, Any]:
         }
         | picked(each.limits, *limits, **back)
         | {"lower_by": each.lower_by or None, "upper_by": each.upper_by or None}
-        | {name: _range(values[line]) for name, values in quantities.items()}
-        | {"anywhere": {name: _range(values) for name, values in quantities.items()}}
+        | spans(anywhere=False)
+        | {"anywhere": spans(anywhere=True)}
         | {"condition": _range(each.condition), "file": picked(each.file_limits, *limits, **back)}
     )

@@ -61,8 +61,9 @@ SHARES = (0.1, 0.9)  # shares of a joint's range at which polygons are drawn
 class Ratio:
     """A motor's rate at unit velocity of a joint, the other joints of its limb at rest.
 
-    ``low`` and ``high`` over the joint's range while these are at neutral; ``least`` and ``most``
-    wherever the limb's joints reach together.
+    ``low`` and ``high`` over the joint's range while these are at neutral, infinite where it comes
+    to a dead point at which it turns back; ``least`` and ``most`` wherever the limb's joints reach
+    together.
     """
 
     joint: str
@@ -74,7 +75,8 @@ class Ratio:
     @property
     def constant(self) -> bool:
         """True if it is one number."""
-        return self.most - self.least <= SAME * max(abs(self.most), abs(self.least))
+        size = max(abs(self.most), abs(self.least))
+        return math.isfinite(size) and self.most - self.least <= SAME * size
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -312,9 +314,9 @@ def _drives(model: Model, envelopes: Sequence[JointEnvelope]) -> tuple[Drive, ..
     ratios: dict[str, list[Ratio]] = {each.name: [] for each in model.actuators}
     for each in envelopes:
         for name, values in zip(each.actuators, each.ratios.T, strict=True):
-            spans = [_span(values[each.line]), _span(values)]
-            if spans[0] is not None and spans[1] is not None:
-                ratios[name].append(Ratio(each.joint, *spans[0], *spans[1]))
+            line, wide = each.span(values), each.span(values, anywhere=True)
+            if line is not None and wide is not None:
+                ratios[name].append(Ratio(each.joint, *line, *wide))
     return tuple(
         Drive(
             each.name, each.joint, each.effort_limit, each.velocity_limit, each.stall_torque,
@@ -323,12 +325,6 @@ def _drives(model: Model, envelopes: Sequence[JointEnvelope]) -> tuple[Drive, ..
         )
         for each in model.actuators
     )  # fmt: skip
-
-
-def _span(values: Array) -> tuple[float, float] | None:
-    """The least and the greatest of those that are finite."""
-    finite = values[np.isfinite(values)]
-    return (float(np.min(finite)), float(np.max(finite))) if len(finite) else None
 
 
 # ---- limbs ---------------------------------------------------------------------------------------
