@@ -174,6 +174,38 @@ def test_names_of_joints_are_words_for_newton() -> None:
     assert with_plain_names(clash) is clash
 
 
+@pytest.mark.parametrize(("name", "word"), [("belt_leg", "tendon"), ("four_bar", "ball")])
+def test_belts_and_loops_are_written_in_drakes_words(name: str, word: str, tmp_path: Path) -> None:
+    model = rm.robots.load(name)
+    path = tmp_path / "robot.urdf"
+    with pytest.warns(rm.DescriptionWarning) as said:
+        rm.write_urdf(model, path, simulator="drake")
+    assert all("kSap" in str(each.message) or "J̇ v" in str(each.message) for each in said)
+    text = path.read_text()
+    assert text.count(f"<drake:{word}_constraint name=") == 2
+    assert rm.compare(path, model).same
+    if word == "ball":  # by which alone it is the same robot, the second adding nothing in a plane
+        path.write_text(re.sub(r"<loop .*?</loop>", "", text, flags=re.S))
+        q = dict.fromkeys(model.dof_names, 0.3)
+        with pytest.warns(rm.DescriptionWarning, match="adds nothing"):
+            alone = rm.load(path)
+        mass, same = (rm.crba(each, each.configuration(q)) for each in (model, alone))
+        np.testing.assert_allclose(mass, same, rtol=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore::robomodel.DescriptionWarning")
+def test_links_that_become_a_part_of_their_carrier_have_masses_for_pybullet(tmp_path: Path) -> None:
+    """Else it gives them 1 kg. The carrier has an inertia that no body has, as in some hands."""
+    flat = INERTIAL.format(0.5).replace('izz="0.015"', 'izz="0.03"')
+    long = INERTIAL.format(0.5).replace('ixx="0.01"', 'ixx="0.02"').replace("0.012", "0.02")
+    tip = TIP.replace('<link name="tip"/>', f'<link name="tip">{long}</link>')
+    text = arm(more=tip).replace(INERTIAL.format(0.5), flat, 1)
+    path = tmp_path / "arm.urdf"
+    rm.write_urdf(rm.load(text), path, simulator="pybullet")
+    light = [link.name for link in rm.load(path).description.links if link.inertial is None]
+    assert "tip" not in light
+
+
 @pytest.mark.slow
 def test_what_a_simulator_leaves_out_is_warned_of_in_numbers(tmp_path) -> None:
     model = rm.load(SMALL["spring"])
@@ -316,6 +348,14 @@ def test_small_robots_in_a_simulator(simulator: str) -> None:
             assert found.error < 3e-3, (name, str(found))
         else:
             assert found.explained, (name, str(found))
+
+
+@pytest.mark.simulators
+@pytest.mark.skipif(not installed("drake"), reason="Drake is not installed")
+@pytest.mark.parametrize("name", ["belt_leg", "four_bar", "five_bar", "planar_leg_linkage"])
+def test_belts_and_linkages_are_exact_in_drake(name: str) -> None:
+    found = rm.compare_in(rm.robots.load(name), "drake", samples=3)
+    assert found.same, str(found)
 
 
 RECIPES = {"MJX": "mjx", "mujoco-warp": "mujoco_warp", "Newton": "newton", "Genesis": "genesis"}

@@ -96,20 +96,22 @@ _MIMICS = "writes ratios of two joints as `<mimic>`, chains of them each to the 
 
 
 def _words_of_urdf(
-    simulator: Simulator, *, mimics: bool, damping: bool = True, motors: bool = False
+    simulator: Simulator, *, mimics: bool, damping: bool = True, ties: bool = False
 ) -> tuple[Behaviour, ...]:
     """Rows of a plain reader of URDF: it passes over elements that only this package has.
 
-    ``mimics``: it reads ``<mimic>``, so that couplings can be written as such; ``motors``: the
-    rotors of motors, so that armature can.
+    ``mimics``: it reads ``<mimic>``, so that couplings can be written as such; ``ties``: Drake's
+    elements, so that armature, other couplings and loops can.
     """
     versions, ways = PROGRAMS[simulator].versions, _MIMICS if mimics else ""
     rows: list[tuple[str, str, tuple[Quantity, ...], Reading, str]] = [
         ("couplings", "passes over `<coupling>` and `<rotor>`: joints of gears and belts are free",
-         FREED, readings.without_couplings, ways),
-        ("loops", "passes over `<loop>`: linkages are open", FREED, readings.without_loops, ""),
+         FREED, readings.without_couplings,
+         f"{ways}; of sums of more joints a pair of `<drake:tendon_constraint>`" if ties else ways),
+        ("loops", "passes over `<loop>`: linkages are open", FREED, readings.without_loops,
+         "writes `<drake:ball_constraint>`, two for a hinge, three for a weld" if ties else ""),
         ("armature", "has no `<armature>` in URDF", MOVED, readings.without_armature,
-         "writes `<drake:rotor_inertia>` of a motor" if motors else ""),
+         "writes `<drake:rotor_inertia>` of a motor" if ties else ""),
         ("springs of joints", "has no springs of joints in URDF", ("accelerations",),
          readings.without_joint_springs, ""),
         ("springs between points, over joints", "has no other springs in URDF", ("accelerations",),
@@ -124,7 +126,7 @@ def _words_of_urdf(
 
     return tuple(
         Behaviour(simulator, URDF, concerns, does, versions, seen(concerns), affects, read, writer,
-                  mended=motors and concerns == "armature")
+                  mended=ties and concerns in ("couplings", "loops", "armature"))
         for concerns, does, affects, read, writer in rows
     )  # fmt: skip
 
@@ -208,7 +210,21 @@ _PINOCCHIO = (
 )  # fmt: skip
 
 _DRAKE = (
-    *_words_of_urdf("drake", mimics=True, motors=True),
+    *_words_of_urdf("drake", mimics=True, ties=True),
+    Behaviour("drake", URDF, "couplings that are curves", "has couplings of joints' sums alone",
+              "1.51.1", _TRIED, FREED, readings.without_curves),
+    Behaviour("drake", URDF, "loops of rods and slides",
+              "has no constraint in URDF but that points meet, and sums of joints", "1.51.1",
+              _TRIED, FREED, readings.without_unpinned),
+    Behaviour("drake", URDF, "couplings",
+              "holds a tendon between limits from the step on that begins outside: one with equal "
+              "limits lets go in the first", "1.51.1",
+              "findings/drake_tendons_with_equal_limits.sh", (), None,
+              "writes two that push against each other", mended=True),
+    Behaviour("drake", URDF, "loops",
+              "holds loops without J̇ v, the rate of their Jacobian, in the first step; a quarter "
+              "of it is missing in the second, half as much in each further one", "1.51.1",
+              _TRIED, ()),
     Behaviour("drake", ("urdf",), "armature without effort",
               "gives no motor, and so no armature, to a joint with an effort limit of zero",
               "1.51.1", _TRIED, MOVED, readings.without_idle_armature),
@@ -220,9 +236,10 @@ _DRAKE = (
               readings.without_ties_and_loops),
     Behaviour("drake", ("mjcf",), "springs of joints", "has no springs of joints in MJCF",
               "1.51.1", _TRIED, ("accelerations",), readings.without_joint_springs),
-    Behaviour("drake", ("urdf", "sdf"), "mimics",
-              "holds mimics in discrete plants with SAP alone, nearly rigidly: accelerations up to "
-              "0.2 % off in steps of 10 µs", "1.51.1", _TEST, ("accelerations",)),
+    Behaviour("drake", ("urdf", "sdf"), "couplings, mimics and loops",
+              "holds constraints in discrete plants with SAP alone, nearly rigidly: accelerations "
+              "up to 0.2 % off in the first step", "1.51.1", _TEST, ("accelerations",),
+              advice="pass `kSap` to `set_discrete_contact_approximation`"),
     Behaviour("drake", ("sdf",), "mimics", "passes over SDF's `<mimic>`", "1.51.1", _TRIED, FREED,
               readings.without_mimics, "writes `<drake:mimic>` beside it", mended=True),
     Behaviour("drake", ("urdf", "sdf"), "inertias that no body has",

@@ -23,6 +23,7 @@ from robomodel.description import (
 from robomodel.mechanism.graph import root_link
 from robomodel.tolerances import SAME
 from robomodel.vocabulary.inertias import carriers, heavy, principal
+from robomodel.vocabulary.springs import held_points, sum_of
 
 Concern: TypeAlias = Callable[[Description], tuple[str, ...]]
 Reading: TypeAlias = Callable[[Description], Description]
@@ -93,9 +94,19 @@ def _way(link: str, description: Description) -> list[Joint]:
     return way
 
 
+def curves(description: Description) -> tuple[str, ...]:
+    """Couplings that are no sum of joints."""
+    return tuple(each.name for each in description.couplings if sum_of(each, description) is None)
+
+
 def loops(description: Description) -> tuple[str, ...]:
     """Loops."""
     return tuple(each.name for each in description.loops)
+
+
+def unpinned(description: Description) -> tuple[str, ...]:
+    """Loops that points that meet do not close."""
+    return tuple(each.name for each in description.loops if not held_points(each))
 
 
 def armatures(description: Description) -> tuple[str, ...]:
@@ -234,6 +245,19 @@ def without_sums_of_joints(description: Description) -> Description:
     return replace(description, couplings=kept)
 
 
+def without_curves(description: Description) -> Description:
+    """Couplings that are no sum of joints left out."""
+    names = set(curves(description))
+    kept = tuple(each for each in description.couplings if each.name not in names)
+    return replace(description, couplings=kept)
+
+
+def without_unpinned(description: Description) -> Description:
+    """Loops that points that meet do not close, open."""
+    kept = tuple(each for each in description.loops if held_points(each))
+    return replace(description, loops=kept)
+
+
 def without_loops(description: Description) -> Description:
     """All loops open."""
     return replace(description, loops=())
@@ -327,8 +351,10 @@ CONCERNS: Mapping[str, Concern] = {
     "mimics of a hinge and a slide": mixed,
     "couplings": couplings,
     "couplings that are no ratio of two joints": sums,
+    "couplings that are curves": curves,
     "couplings, mimics and loops": held,
     "loops": loops,
+    "loops of rods and slides": unpinned,
     "armature": armatures,
     "joints without armature": bare,
     "damping": damped,

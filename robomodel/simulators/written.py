@@ -83,7 +83,11 @@ def _flat(mimic: Mimic, follows: Mapping[str, Mimic]) -> Mimic:
 
 
 def with_masses(description: Description) -> Description:
-    """A billionth of a kilogram for each link without ``<inertial>`` but MJCF's world."""
+    """A billionth of a kilogram for each link without ``<inertial>`` but MJCF's world.
+
+    Also for those of which the writers make a part of their carrier.
+    """
+    description = physical_inertias(description)
     return replace(
         description,
         links=tuple(

@@ -14,21 +14,29 @@ from lxml import etree
 
 from robomodel.description import (
     LOOP_COORDINATES,
+    ONE_DOF,
     Anchor,
+    CouplingElement,
+    Description,
     Joint,
     JointCoupling,
     JointSpring,
+    LinkCoupling,
     Loop,
+    PolynomialCoupling,
     Pose,
     Spring,
     Vec3,
 )
-from robomodel.description.poses import distance
+from robomodel.description.poses import distance, unit
 from robomodel.errors import DescriptionError
+from robomodel.spatial import apply, plus
+from robomodel.tolerances import HUGE, SAME
 from robomodel.vocabulary.frames import (
     ENDS,
     add_ends,
     add_terms,
+    path_terms,
     read_ends,
     read_parts,
     read_term,
@@ -233,6 +241,74 @@ def add_linear_spring(
             part.text = value
         else:
             part.set("name" if word.startswith("body") else "value", value)
+
+
+def sum_of(coupling: CouplingElement, description: Description) -> JointCoupling | None:
+    """A coupling as a sum of joints of one freedom; None if it is none, or is curved."""
+    match coupling:
+        case LinkCoupling():
+            above = {joint.child: joint for joint in description.joints}
+            terms = path_terms(coupling, above)
+            if any(joint.type not in ONE_DOF for joint, _ in terms):
+                return None
+            named = tuple((joint.name, k) for joint, k in terms)
+            return JointCoupling(coupling.name, named, coupling.offset, coupling.source)
+        case PolynomialCoupling():
+            if coupling.curved:
+                return None
+            return JointCoupling(coupling.name, coupling.terms, coupling.offset, coupling.source)
+    return coupling
+
+
+def held_points(loop: Loop) -> tuple[Vec3, ...]:
+    """Points of a loop's frame that meet those of the other end; none if these do not say it."""
+    match loop.type:
+        case "spherical":
+            return ((0.0, 0.0, 0.0),)
+        case "revolute" | "continuous":
+            return (0.0, 0.0, 0.0), unit(loop.axis)
+        case "fixed":
+            return (0.0, 0.0, 0.0), (1.0, 0.0, 0.0), (0.0, 1.0, 0.0)
+    return ()
+
+
+def add_drake_ties(root: Element, description: Description) -> None:
+    """Append couplings and loops of URDF in Drake's words, under the names that they have.
+
+    Drake holds a tendon between limits only from the step on that begins outside, so that equal
+    ones would let go in the first step: two tendons push against each other. Its parser takes no
+    infinite numbers.
+    """
+    for coupling in description.couplings:
+        if (each := sum_of(coupling, description)) is None:
+            continue
+        for lower, upper in ((SAME, HUGE), (-HUGE, -SAME)):
+            tie = _named(root, TENDON, coupling.name)
+            for joint, k in each.terms:
+                _part(tie, "joint", name=joint, a=number(k))
+            values = {"offset": -each.offset, "lower_limit": lower, "upper_limit": upper,
+                      "stiffness": HUGE, "damping": 0.0}  # fmt: skip
+            for word, value in values.items():
+                _part(tie, word, value=number(value))
+    for loop in description.loops:
+        for point in held_points(loop):
+            tie = _named(root, BALL_CONSTRAINT, loop.name)
+            ends = {"A": loop.predecessor, "B": loop.successor}
+            for letter, end in ends.items():
+                _part(tie, f"body_{letter}", name=end.link)
+            for letter, end in zip(("AP", "BQ"), ends.values(), strict=True):
+                at = plus(end.origin.xyz, apply(end.origin.rotation, point))
+                _part(tie, f"p_{letter}", value=numbers(at))
+
+
+def _named(root: Element, tag: str, name: str) -> Element:
+    """An element of Drake's appended to the robot, with a name, which Drake passes over."""
+    return etree.SubElement(root, f"{{{DRAKE}}}{tag.removeprefix('drake:')}", name=name)
+
+
+def _part(parent: Element, word: str, **values: str) -> None:
+    """A part of an element of Drake's, whose tag begins with the element's."""
+    etree.SubElement(parent, f"{parent.tag}_{word}", values)
 
 
 def tendon(

@@ -68,7 +68,10 @@ _JOINTS = ("ball", "planar", "screw", "universal")
 
 
 def read_drake(document: Document, element: Element, elements: Elements) -> bool:
-    """Read an element of Drake's under ``<robot>``; returns whether it was one of these."""
+    """Read an element of Drake's under ``<robot>``; returns whether it was one of these.
+
+    A constraint with the name of a coupling or loop is that one in Drake's words.
+    """
     text = partial(document.text, name="name")
     point = partial(document.vector, name="value")
     notation = Notation(partial(read_value, document), point, text, text)
@@ -76,12 +79,17 @@ def read_drake(document: Document, element: Element, elements: Elements) -> bool
         case "drake:joint":
             _joint(document, element, elements)
         case _ if tag == BALL_CONSTRAINT:
-            name = _numbered("ball_constraint", {loop.name for loop in elements.loops})
+            names = {loop.name for loop in elements.loops}
+            if element.get("name") in names:
+                return True
+            name = _numbered("ball_constraint", names)
             elements.loops.append(ball_constraint(document, element, name, notation))
         case _ if tag == LINEAR_SPRING:
             name = _spring_name(element, elements)
             elements.springs.append(linear_spring(document, element, name, notation))
         case _ if tag == TENDON:
+            if element.get("name") in {each.name for each in elements.couplings}:
+                return True
             name = _spring_name(element, elements)
             match tendon(document, element, name, notation):
                 case JointSpring() as spring:

@@ -57,7 +57,13 @@ from robomodel.vocabulary.motors import (
 )
 from robomodel.vocabulary.rotors import driven_by, filled, with_rotor_words
 from robomodel.vocabulary.schema import MIMIC, add, numbers, text_of
-from robomodel.vocabulary.springs import add_linear_spring, add_spring, read_spring, rest_length
+from robomodel.vocabulary.springs import (
+    add_drake_ties,
+    add_linear_spring,
+    add_spring,
+    read_spring,
+    rest_length,
+)
 from robomodel.vocabulary.xml import DRAKE, Document, Element, refuse_xacro, words
 
 _ROBOT_PARTS = words(
@@ -309,6 +315,7 @@ def _add_words(root: etree._Element, description: Description) -> None:
             root.remove(element)
             bodies, points = [end.link for end in anchors], [end.origin.xyz for end in anchors]
             add_linear_spring(root, replace(spring, length=length), bodies, points, as_text=False)
+    add_drake_ties(root, description)
     root.insert(0, _mujoco(description))
 
 
