@@ -43,10 +43,8 @@ from robomodel.tolerances import CONVERGED, NOTHING, RANK, ROUNDING, SAME, TINY
 UNOBSERVED = 1e-7  # singular values, relative to the largest, below which directions are unobserved
 GROUPED = 1e-3  # least component of a parameter in an unobserved direction to belong to its group
 HIDDEN_BY_NOISE = 0.2  # the same in a direction that noise dominates
-LEAST_WRONG, MOST_WRONG = (
-    1e-3,
-    0.1,
-)  # bounds of τ, as a fraction of sizes, in radians, and of ratios
+# bounds of τ, as a fraction of sizes, in radians, and of ratios
+LEAST_WRONG, MOST_WRONG = 1e-3, 0.1
 
 
 @dataclass(frozen=True, eq=False)

@@ -53,10 +53,8 @@ if TYPE_CHECKING:
     from robomodel.model.model import Model
 
 
-AT_ONCE, MOSTLY_CONVERGED = (
-    3,
-    1e-12,
-)  # Newton steps that mostly suffice, and [rad, m] of the last if so
+# Newton steps that mostly suffice, and [rad, m] of the last if so
+AT_ONCE, MOSTLY_CONVERGED = 3, 1e-12
 MOST_MODES = 4  # ways to close that paths are looked for to
 OTHER_MODE = "a guess in that mode gives it without this warning"
 POLYNOMIAL_NEWTON = 50  # of joints that polynomials give: quadratic near a solution
