@@ -5,12 +5,15 @@ over a change point (:mod:`robomodel.motion.change_points`) has a length that pu
 the middle of the widest gap between the times at which the method evaluates rates. States within
 this gap are interpolated by a polynomial through states of the same step outside of it. If the
 motion ends, or forces change, within the gap, the step leads beyond, and the state is interpolated.
+
+Dry friction and losses in gears are smooth in phases (:mod:`robomodel.motion.phases`). A step in
+which one ends is cut to its end, which the interpolant has located; the motion goes on from there.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from typing import Any
@@ -18,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from robomodel.arrays import Array
+from robomodel.mechanism.roots import root
 from robomodel.motion.change_points import Way, interpolated, placed
 from robomodel.motion.inputs import Signals, stacked
 from robomodel.motion.integrator_functions import (
@@ -25,12 +29,13 @@ from robomodel.motion.integrator_functions import (
     independent_columns,
     joint_rates,
 )
+from robomodel.motion.phases import Instant, Phase, PhaseEnd, Rubbing
 from robomodel.motion.plant import flow
 from robomodel.motion.stepping import Grid, Run
 from robomodel.motion.steps import FixedStep
 from robomodel.motion.tangent import StepError
 from robomodel.motion.trajectory import Trajectory
-from robomodel.tolerances import CLOSED, SAME
+from robomodel.tolerances import CLOSED, NOTHING, ROUNDING, SAME
 
 FINEST = 100.0 * float(np.finfo(float).eps)  # relative tolerance, as SciPy has it
 RENEWED = 1.2  # growth of ‖G‖² above which bases are renewed
@@ -58,7 +63,8 @@ class Equations:
     """The equations of motion in tangent coordinates, under forces that hold up to ``end``.
 
     ``least``: the distance from change points that stages must keep, with loops closed at each;
-    None: any. ``start``: a time and x at a change point, and the rate there.
+    None: any. ``start``: a time and x at a change point, and the rate there. ``rubbing``: dry
+    friction and losses, if there are some, which are in a ``phase``.
     """
 
     step: FixedStep
@@ -67,6 +73,8 @@ class Equations:
     end: float
     least: float | None = None
     start: tuple[float, Array, Array] | None = None
+    rubbing: Rubbing | None = None
+    phase: Phase | None = None
 
     def rate(self, t: float, x: Array) -> Array:
         """ẋ."""
@@ -74,11 +82,22 @@ class Equations:
             return self.start[2]
         if self.least is not None:
             x = self.closed(x)[0]
-        row = self.coordinates.row(x)
-        at = self.step.layout.independent(row)
-        tau, pushes = self.signals.at(min(t, self.end), *at)
+        if self.phase is not None:
+            return self.instant(t, x).moved(self.phase)
+        row, tau, pushes = self._acting(t, x)
         derivative = flow(self.step.model, tuple(pushes), passive=self.step.plant.passive)
         return np.asarray(derivative(row, tau, *stacked(pushes)))
+
+    def instant(self, t: float, x: Array) -> Instant:
+        """Dry friction and losses."""
+        assert self.rubbing is not None
+        return self.rubbing.at(*self._acting(t, x))
+
+    def _acting(self, t: float, x: Array) -> tuple[Array, Array, Mapping[str, Array]]:
+        """q, z and bases, forces and wrenches."""
+        row = self.coordinates.row(x)
+        at = self.step.layout.independent(row)
+        return row, *self.signals.at(min(t, self.end), *at)
 
     def closed(self, x: Array) -> tuple[Array, float]:
         """x with closed loops, and its distance from change points."""
@@ -154,11 +173,14 @@ class Adaptive(Run):
 
     every: float | None = None
     tolerances: tuple[float, float] = (FINEST, FINEST)
+    rubbing: Rubbing | None = None
     knots: list[float] = field(default_factory=list, init=False)
     pieces: list[Interpolant] = field(default_factory=list, init=False)
     _length: float | None = field(default=None, init=False)
     _distance: float = field(default=1.0, init=False)
     _leading: float = field(default=0.0, init=False)  # length of DOP853's steps beside Radau's
+    _phase: Phase | None = field(default=None, init=False)
+    _ends: tuple[float, int] = field(default=(-math.inf, 0), init=False)  # last end of a phase
 
     def _begin(self, x: Array) -> Array:
         row = self.step.layout.tangent_row(super()._begin(x))
@@ -191,6 +213,9 @@ class Adaptive(Run):
             equations = replace(equations, start=(t, x, rate))
         elif not k and not np.all(np.isfinite(equations.rate(t, x))):
             raise self._failed(t, state, "accelerations are not finite")
+        if self.rubbing is not None:
+            equations, state = self._entered(replace(equations, rubbing=self.rubbing), t, state)
+            x = state[:size]
         self._distance = coordinates.distance(x)
         solver = self._solver(equations, (t, end), x, self._length)
         if self._length is None:
@@ -198,7 +223,7 @@ class Adaptive(Run):
         while True:
             try:
                 solver, piece = self._step(solver, equations)
-                now = min(piece.span[1], end)
+                now, over = self._lasting(equations, piece, t, min(piece.span[1], end))
                 ends = piece.at(now)
             except StepError as error:
                 what = f"the step from there fails ({error})"
@@ -212,7 +237,7 @@ class Adaptive(Run):
             met = self.limits.first(t, now - t, state, ends, at)
             if met is not None:
                 _, ends, self.stop = met
-                now = self.stop.time
+                now, over = self.stop.time, None
             if not np.all(np.isfinite(ends)):
                 raise self._error(now, "the state is not finite")
             if now > self.knots[-1]:
@@ -221,6 +246,8 @@ class Adaptive(Run):
             if self.every is not None:  # the end of a segment is its caller's to keep
                 self._keep_between(signals, t, min(now, end - 2e-9 * self.every), piece)
             t, state = now, ends
+            if over is not None:
+                equations, state = self._entered(replace(equations, start=None), t, state, over)
             if self.stop is not None or now >= end:
                 break
             if self.every is None:
@@ -231,10 +258,95 @@ class Adaptive(Run):
                 equations = replace(equations, coordinates=coordinates, start=None)
                 state = np.concatenate([coordinates.row(renewed), self._speeds(state)])
                 solver = self._solver(equations, (now, end), renewed, self._length)
+            elif over is not None:
+                solver = self._solver(equations, (now, end), x, self._length)
             else:
                 solver.y, solver.f = x, equations.rate(now, x)
             self.progress(now)
         return state
+
+    # ---- phases of dry friction and losses
+
+    def _entered(
+        self, equations: Equations, t: float, state: Array, over: PhaseEnd | None = None
+    ) -> tuple[Equations, Array]:
+        """The equations in the phase from t on, and the state: rows that stick are at rest.
+
+        ``over``: what has ended the phase before; None: inputs may have changed. Meshes that jam
+        have stopped.
+        """
+        size, last = self.model.nq + self.model.nv, self._phase
+        x, at = state[:size].copy(), equations.instant(t, state[:size])
+        rows, meshes = len(at.b), len(at.load)
+        still, kept = at.is_still(), np.zeros(meshes, dtype=bool)
+        way, flank = np.sign(at.speeds), np.ones(meshes)
+        if last is not None:
+            still |= last.sticks
+            flank = last.flank.copy()
+        if last is not None and over is not None:
+            loose = over.rows & last.sticks
+            still = (still | over.rows) & ~loose
+            way[loose] = over.way[loose]
+            kept = over.flanks
+            flank[kept] *= -1.0
+        for _ in range(meshes + 1):
+            x[self.model.nq :] = at.rested(x[self.model.nq :], still)
+            at = equations.instant(t, x)
+            self._phase, jammed = at.next(way, flank, still, kept)
+            if not np.any(jammed):
+                break
+            x[self.model.nq :] += at.stopped(jammed)
+            at = equations.instant(t, x)
+            still = at.is_still() | still
+            still[rows - meshes :] |= jammed
+            way, kept = np.where(still, 0.0, np.sign(at.speeds)), np.zeros(meshes, dtype=bool)
+        speeds = equations.coordinates.joint_rates(x)
+        bases = state[size : len(state) - len(speeds)]
+        return replace(equations, phase=self._phase), np.concatenate([x, bases, speeds])
+
+    def _lasting(
+        self, equations: Equations, piece: Interpolant, t: float, now: float
+    ) -> tuple[float, PhaseEnd | None]:
+        """The time within a step up to which its phase lasts, and what ends it there."""
+        phase = equations.phase
+        if phase is None:
+            return now, None
+
+        def instant(time: float) -> Instant:
+            return equations.instant(time, piece.at(time)[: self.model.nq + self.model.nv])
+
+        first = t
+        before, _ = instant(t).margins(phase)
+        for time in (t + (now - t) * np.unique(stages("dop853"))[1:]).tolist():
+            beyond = instant(time)
+            after, sizes = beyond.margins(phase)
+            ended = after < -NOTHING * sizes
+            if np.any(ended):
+                break
+            first, before = time, after
+        else:
+            return now, None
+        roots = np.full(len(after), np.inf)
+        for i in np.flatnonzero(ended).tolist():
+
+            def margin(time: float, i: int = i) -> float:
+                return float(instant(time).margins(phase)[0][i])
+
+            ends = float(before[i]), float(after[i])
+            roots[i] = root(margin, (first, time), ends, 0.0)
+        until = float(np.min(roots))
+        self._check_progress(until, len(roots))
+        over = ended & (np.abs(instant(until).margins(phase)[0]) <= SAME * sizes)
+        rows, flanks = np.split(over | (roots == until), [len(beyond.b)])
+        return until, PhaseEnd(rows, flanks, beyond.leaving(phase))
+
+    def _check_progress(self, t: float, most: int) -> None:
+        """Raise :class:`StepError` if phases end at one time again and again."""
+        last, count = self._ends
+        same = t - last <= ROUNDING * max(1.0, t)
+        self._ends = (last, count + 1) if same else (t, 0)
+        if self._ends[1] > 2 * most:
+            raise StepError("finds no phase of dry friction that lasts")
 
     def _solver(
         self, equations: Equations, span: tuple[float, float], x: Array, length: float | None,

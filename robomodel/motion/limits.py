@@ -23,6 +23,9 @@ from robomodel.motion.trajectory import Stop
 from robomodel.scalars import stack, unstack
 from robomodel.tolerances import CLOSED, WITHIN
 
+ADAPTIVE = ("dop853", "radau")
+"""Methods that choose their steps."""
+
 
 @dataclass(frozen=True)
 class Acting:
@@ -108,17 +111,20 @@ def method_of(
     first = f"the dry friction of '{next(iter(rubbing), '')}' (which friction=False leaves out)"
     gears = next((each.name for each in model.actuators if each.lossy), "")
     lossy = f"the losses in the gear of '{gears}' (which friction=False leaves out)"
-    reasons = {
+    collide = {
         "a ground": ground is not None,
-        "contacts": contacts is not None or collisions is not False,
-        "joint stops": bool(acting.stops),
-        first: acting.friction and bool(rubbing),
-        lossy: bool(acting.lossy(model)),
+        "contact": contacts is not None or collisions is not False,
+        "a joint stop": bool(acting.stops),
     }
-    why = next((what for what, there in reasons.items() if there), None)
+    rub = {first: acting.friction and bool(rubbing), lossy: bool(acting.lossy(model))}
+    why = next((what for what, there in collide.items() if there), None)
     if why is not None and wanted not in (None, "time_stepping"):
-        raise ValueError(f"{why} needs method='time_stepping', not '{wanted}'")
-    return wanted if why is None else "time_stepping"
+        raise ValueError(f"{why} needs method='time_stepping', not '{wanted}': it acts by impulses")
+    why = why or next((what for what, there in rub.items() if there), None)
+    if why is not None and wanted not in (None, "time_stepping", *ADAPTIVE):
+        located = " or one that locates events ('dop853', 'radau')" * ("dop853" in methods)
+        raise ValueError(f"{why} needs method='time_stepping'{located}, not '{wanted}'")
+    return wanted if why is None or wanted is not None else "time_stepping"
 
 
 # ---- position limits -----------------------------------------------------------------------------

@@ -36,7 +36,7 @@ from robomodel.motion.ground import (
     as_grounds,
     touching_points,
 )
-from robomodel.motion.limits import Acting, method_of, named
+from robomodel.motion.limits import ADAPTIVE, Acting, method_of, named
 from robomodel.motion.plant import PLANT_CLOSINGS, Plant
 from robomodel.motion.servo import Servo
 from robomodel.motion.steps import FixedStep
@@ -44,9 +44,6 @@ from robomodel.motion.steps import FixedStep
 NONE = np.zeros(0)
 
 Method: TypeAlias = Literal["rk4", "dop853", "radau", "semi_implicit_euler", "time_stepping"]
-ADAPTIVE = ("dop853", "radau")
-"""Methods that choose their steps."""
-
 KERNELS = ("rk4", "semi_implicit_euler", "time_stepping")
 """The methods of fixed steps, which are compiled."""
 
@@ -62,13 +59,14 @@ class MotionOptions(TypedDict, total=False):
       contacts, stops and dry friction stick and slip exactly. Second order between collisions,
       first order in them. Springs act by the trapezoidal rule, which keeps their energy, and
       dampers are implicit, so no stiffness is too large for the step. The default with dry
-      friction, contact or stops, which need it;
+      friction and losses in gears, contact or stops; the latter two need it;
     * "rk4": fourth order. The default of rollouts and simulations of many robots, unless springs or
       dampers at the start are too stiff for it with their step: then "semi_implicit_euler" is;
     * "semi_implicit_euler": first order; v, then q with the new v, implicit in the file's springs
       and dampers, however stiff;
     * "dop853", in :func:`robomodel.simulate` only, its default: Dormand and Prince's method of
-      eighth order, with steps adapted to ``rtol`` and ``atol``;
+      eighth order, with steps adapted to ``rtol`` and ``atol``. Where dry friction or losses
+      change their way it locates the event;
     * "radau", in :func:`robomodel.simulate` only: fifth order, implicit, with steps adapted in the
       same way: they are as long as the motion is smooth, however stiff dampers are. Its default if
       dampers of the file would make "dop853" take more than some ten thousand steps.

@@ -19,19 +19,20 @@ from robomodel.motion.adaptive import FINEST, Adaptive
 from robomodel.motion.contact_data import GivenContacts
 from robomodel.motion.inputs import Controller, Inputs, Pusher, Wrenches
 from robomodel.motion.limits import (
+    ADAPTIVE,
     LimitMargins,
     closed_start,
     in_single_precision,
     warn_of_starts_beyond,
 )
 from robomodel.motion.options import (
-    ADAPTIVE,
     DEFAULTS,
     METHODS,
     MotionOptions,
     MotionSetup,
     completed,
 )
+from robomodel.motion.phases import Rubbing
 from robomodel.motion.plant import Plant
 from robomodel.motion.stepping import Grid, Run, Steps, count_steps
 from robomodel.motion.steps import FixedStep
@@ -62,9 +63,9 @@ def simulate(
     """The motion from q and v over ``duration``.
 
     By default the method is "dop853", with steps adapted to ``rtol`` and ``atol``; "radau" if
-    dampers are very stiff; "time_stepping" with dry friction, contact or stops. Fixed steps are
-    those of :func:`robomodel.rollout`, and 1 ms by default. All methods leave loops closed to
-    rounding.
+    dampers are very stiff; "time_stepping" with dry friction, losses in gears, contact or stops, of
+    which adaptive methods take the first two. Fixed steps are those of :func:`robomodel.rollout`,
+    and 1 ms by default. All methods leave loops closed to rounding.
 
     Linkages move in tangent coordinates, which pass dead points of independent joints; tau and v
     are always those of the model's independent joints. At a change point, where branches of a
@@ -142,7 +143,8 @@ def simulate(
     run: Run
     if chosen in ADAPTIVE:
         one = FixedStep(Plant(model, passive=passive), chosen)
-        run = Adaptive(inputs, limits, one, every=step, tolerances=tolerances)
+        rubbing = Rubbing.of(model, setup.acting)
+        run = Adaptive(inputs, limits, one, every=step, tolerances=tolerances, rubbing=rubbing)
         grid = Grid.of((duration if step is None or not inputs.stepwise else step) or 1.0, duration)
     else:
         assert step is not None
