@@ -278,6 +278,39 @@ def test_what_lies_along_a_hinge_is_lent():
 
 
 @pytest.mark.filterwarnings("ignore::robomodel.DescriptionWarning")
+def test_what_turns_about_one_direction_lends_what_it_needs_no_more():
+    """A turntable needs its moment about its hinge only, and lends more than it has across."""
+    arm = ODD[ODD.index('<link name="arm">') : ODD.index('<joint name="hinge"')]
+    table = """<inertial><mass value="2"/>
+<inertia ixx="0.003" iyy="0.0075" izz="0.005" ixy="0" ixz="0" iyz="0"/></inertial>"""
+    model = rm.load(
+        robot(
+            link("table", table), arm.format(ixy="-0.0005"),
+            joint("turn", "base", "table", axis="0 0 1"),
+            joint("lift", "table", "arm", "0.1 0 0.2", axis="0 1 0"),
+        )
+    )  # fmt: skip
+    text = written(model)
+    assert_smooth_dynamics(model, MujocoSide.of(text), tolerance=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("xyz", "ixy"),
+    [("0.1 0.2 0.3", 1e-9), ("3e-7 0 0", 0.0), ("3e-7 0 0", 1e-9)],
+)
+def test_inertias_next_to_the_axes_of_links_are_exact(xyz, ixy):
+    """MuJoCo takes frames that differ by a millionth for the same, and so loses a millionth."""
+    text = f"""<robot name="r"><link name="base"/><link name="body"><inertial><origin xyz="{xyz}"/>
+<mass value="3"/><inertia ixx="0.02" iyy="0.03" izz="0.04" ixy="{ixy}" ixz="0" iyz="0"/></inertial>
+</link><joint name="free" type="floating"><parent link="base"/><child link="body"/></joint>
+</robot>"""
+    model = rm.load(text)
+    out = written(model)
+    same_robot(model, rm.load(out))
+    assert_smooth_dynamics(model, MujocoSide.of(out), tolerance=1e-14)
+
+
+@pytest.mark.filterwarnings("ignore::robomodel.DescriptionWarning")
 @pytest.mark.parametrize("ixz", ["-0.0002", "0.0002"])
 def test_what_no_rod_along_the_hinge_mends_is_not_lent(ixz):
     """Flat along x, with a product of x and z, which no body has."""

@@ -96,7 +96,7 @@ def physical_inertias(description: Description) -> Description:
         loan = _needed(inertial, joint) if joint.type in ("revolute", "continuous") else None
         if loan is None:
             continue
-        lenders = _lenders(joint, loan, moved_by, inertials)
+        lenders = _lenders(joint, loan, moved_by, inertials, directions)
         if lenders is not None:
             inertials |= lenders
             inertials[name] = _with(inertial, loan)
@@ -279,10 +279,12 @@ def _lenders(
     loan: _Loan,
     moved_by: Mapping[str, Joint],
     inertials: Mapping[str, Inertial | None],
+    directions: Mapping[str, _Matrix | None],
 ) -> dict[str, Inertial] | None:
     """The inertias of the links that lend the rod to a joint's child; None if these are too light.
 
-    A carrier that is left with too little borrows in turn along its own hinge, if that is parallel.
+    A carrier that is left with too little gets suitable moments if it turns about one direction;
+    else it borrows in turn along its own hinge, if that is parallel.
     """
     carrier, pose = _carrier(joint, moved_by, inertials)
     if carrier is None:
@@ -293,11 +295,15 @@ def _lenders(
     rest = _without(whole, loan, pose)
     if _is_accepted(rest) or not _is_accepted(whole):
         return {carrier: rest}
-    above = moved_by.get(carrier)
+    above, axis = moved_by.get(carrier), directions[carrier]
+    if above is not None and axis is not None:
+        rest = _round_about(rest, axis, directions, above)
+        if _is_accepted(rest):
+            return {carrier: rest}
     more = _needed(rest, above) if above and above.type in ("revolute", "continuous") else None
     if above is None or more is None:
         return None
-    others = _lenders(above, more, moved_by, inertials)
+    others = _lenders(above, more, moved_by, inertials, directions)
     return None if others is None else {carrier: _with(rest, more), **others}
 
 

@@ -62,7 +62,7 @@ from robomodel.parsers.mjcf.constraints import TOLERANCE
 from robomodel.parsers.mjcf.draft import MjcfDraft, Shapes, pose_words, turn_words
 from robomodel.parsers.mjcf.robot import EFFORT_LIMIT, INDEPENDENT, VELOCITY_LIMIT
 from robomodel.spatial import apply, inner, matmul, transpose
-from robomodel.tolerances import NO_LIMIT, NOTHING, SAME
+from robomodel.tolerances import NO_LIMIT, NOTHING, SAME, WRITTEN
 from robomodel.vocabulary.frames import WORLD, independent_text, path_terms, unwritable
 from robomodel.vocabulary.inertias import (
     NEARLY_NOTHING,
@@ -774,14 +774,27 @@ class _BodyWriter:
             else:  # a rotor, which what carries it cannot lend moments across its axis
                 warn_at(f"not written: {message}", link.source, strict=False)
         xx, xy, xz, yy, yz, zz = inertial.inertia
+        rotation = inertial.origin.rotation
         if real == moments and not (xy or xz or yz):
-            _turn(element, inertial.origin.rotation)
-            element.set("diaginertia", numbers((xx, yy, zz)))
+            real = (xx, yy, zz)
         else:  # not fullinertia, of which older versions lose digits
-            _turn(element, matmul(inertial.origin.rotation, rows3(axes.tolist())))
-            element.set("diaginertia", numbers(real))
+            rotation = matmul(rotation, rows3(axes.tolist()))
+        if _taken_for_the_body(inertial.origin.xyz, rotation):  # the same axes in another order
+            rotation = matmul(rotation, _NEXT_AXES)
+            real = (real[1], real[2], real[0])
+        for name, value in turn_words(rotation).items():
+            element.set(name, value)
+        element.set("diaginertia", numbers(real))
 
 
-def _turn(element: etree._Element, rotation: Rows3) -> None:
-    for name, value in turn_words(rotation).items():
-        element.set(name, value)
+_NEXT_AXES = ((0.0, 0.0, 1.0), (1.0, 0.0, 0.0), (0.0, 1.0, 0.0))
+
+
+def _taken_for_the_body(xyz: Vec3, rotation: Rows3) -> bool:
+    """True if MuJoCo takes a frame of inertia for that of its body, and loses the difference.
+
+    It does so where quaternions are equal to a millionth, and lengths [m] if these are.
+    """
+    turn = max(abs(x - y) for one, other in zip(rotation, IDENTITY, strict=True)
+               for x, y in zip(one, other, strict=True))  # fmt: skip
+    return turn <= 3.0 * WRITTEN and (turn > 0.0 or 0.0 < max(map(abs, xyz)) <= WRITTEN)
