@@ -34,6 +34,7 @@ from robomodel.tolerances import TINY
 
 FITTED, WORK = (200, 1600), 4e8  # states of a fit: few where n nv (11 bodies)² is more work
 FALL = 10.0  # rad/s², m/s²: accelerations of robots on which gravity has no effect
+STATES_SEED = 20260302
 GOOD, FAIR = 0.03, 0.10  # of the worst joint's median: a tree will do, and with care
 
 
@@ -46,28 +47,39 @@ class Error(_Error):
     """Median and worst over the states of a joint's relative error of acceleration.
 
     ``interval``: the median over the whole range is between these with a probability of 95 %,
-    whatever the distribution of errors, by the number of states.
+    whatever the distribution of errors, by the number of states. ``each`` (n,): the errors.
     """
 
     interval: tuple[float, float]
+    each: Array
 
-    def __new__(
-        cls, median: float, worst: float, interval: tuple[float, float] | None = None
-    ) -> Error:
-        """One of an exact joint has an interval without length."""
-        made = super().__new__(cls, median, worst)
-        made.interval = (median, median) if interval is None else interval
+    def __new__(cls, each: Array, worst: float | None = None) -> Error:
+        """The error of these at n states."""
+        ordered, rank = np.sort(each), median_rank(len(each))
+        made = super().__new__(
+            cls, float(np.median(ordered)), float(ordered[-1]) if worst is None else worst
+        )
+        made.interval = float(ordered[rank - 1]), float(ordered[-rank])
+        made.each = each
         return made
+
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        return self.each, self.worst
 
     @classmethod
     def of(cls, errors: Array) -> Error:
         """Errors (n, velocities) of a joint; its component with the largest median counts."""
-        ordered = np.sort(errors, axis=0)
-        medians = np.median(ordered, axis=0)
-        mine = ordered[:, int(np.argmax(medians))]
-        rank = median_rank(len(mine))
-        interval = float(mine[rank - 1]), float(mine[-rank])
-        return cls(float(np.max(medians)), float(ordered[-1].max()), interval)
+        component = int(np.argmax(np.median(errors, axis=0)))
+        return cls(errors[:, component], float(np.max(errors)))
+
+    def is_worse(self, other: Error) -> bool:
+        """True if it is the larger one at more of the same states than chance leaves, with 95 %.
+
+        Where neither is larger, states say nothing.
+        """
+        n = int(np.count_nonzero(self.each != other.each))
+        larger = int(np.count_nonzero(self.each > other.each))
+        return larger > max(n - median_rank(n), n // 2)
 
 
 @cache
@@ -180,14 +192,19 @@ def on_arrays(recursion: Callable[..., Any], model: Model, *arrays: Array) -> Ar
 
 
 def exact_states(
-    model: Model, tree: TreeMap, trees: Sequence[ClusterTree], *, check: bool
+    model: Model,
+    tree: TreeMap,
+    trees: Sequence[ClusterTree],
+    *,
+    check: bool,
+    seed: int = STATES_SEED,
 ) -> ExactStates:
     """Random states over a tree's range: equal energies in all directions, as large as gravity's.
 
     Accelerations are of the size :data:`FALL` if gravity has no effect on the robot, or is
-    balanced. ``check``: draw other states than for a fit.
+    balanced. ``check``: draw other states than for a fit. ``seed``: of these.
     """
-    rng = np.random.default_rng(20260302 + check)
+    rng = np.random.default_rng(seed + check)
     n = 800  # states at which errors are told
     if not check:
         work = model.nv * (11.0 * len(model.bodies)) ** 2

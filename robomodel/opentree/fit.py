@@ -17,7 +17,7 @@ docs/approximate.md has the measurements.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -37,7 +37,7 @@ from robomodel.model.parameters import (
     pseudo_inertia,
     with_parameters,
 )
-from robomodel.opentree.errors import Error, Measure, on_arrays
+from robomodel.opentree.errors import Errors, Measure, on_arrays
 from robomodel.opentree.mirror_images import symmetric
 from robomodel.tolerances import NOTHING, TINY
 
@@ -45,7 +45,7 @@ GRAVITY = 10.0  # times as exact as other torques, because it always acts
 FIRST, LAST, STEP = 1.0, 1e-10, 0.25  # γ, and its steps: Newton's method follows in a few steps
 REWEIGHTED = (1e-4, 1e-6, 1e-8, LAST)  # γ at which absolute values are taken for squares anew
 CENTRED, SETTLED = 0.1, 1e-4  # of γ, and of the squares: the accuracy on the way
-ERROR_FLOOR, MUCH = 1e-3, 0.8  # of errors: what is below is as good; a share that is worth it
+ERROR_FLOOR = 1e-3  # of errors: what is below is as good
 MIXTURES = (0.75, 0.5, 0.25)  # shares of a fit, the rest being lumped
 REFITS, HEAVIER = 6, 3.0  # with so much more weight for joints that are worse than lumped
 ARMATURE, TENDON = 0.05, 0.02  # of the joint's inertia: armatures at the start
@@ -53,34 +53,18 @@ ARMATURE, TENDON = 0.05, 0.02  # of the joint's inertia: armatures at the start
 
 def best(
     tree: TreeMap,
-    lumped: Mapping[str, Error],
+    lumped: Errors,
     fit: Problem,
-    judge: Callable[[Model], dict[str, Error]],
-) -> tuple[Model, dict[str, Error]] | None:
+    judge: Callable[[Model], Errors],
+) -> tuple[Model, Errors] | None:
     """The fitted tree of least worst error in which no joint is worse than lumped.
 
     ``judge`` gives a tree's errors at states that the fit has not seen, and ``lumped`` are those of
-    the tree with ``tree``'s parameters. None if only this tree remains. Where medians that these
-    states cannot tell from lumped ones make much of the worst error, these are no worse.
+    the tree with ``tree``'s parameters, at the same states: a joint is worse where it is so at more
+    of them than chance leaves. None if only this tree remains, as where no joint of the fit is
+    better in this sense.
     """
     tried = list[_Judged]()
-    strict = _strictly(tree, lumped, fit, judge, tried)
-    most = {name: max(error.interval[1], ERROR_FLOOR) for name, error in lumped.items()}
-    wide = min((x for x in tried if _allowed(x[2], most)), key=_worst, default=None)
-    least = _worst(strict) if strict else max(error.median for error in lumped.values())
-    taken = wide if wide and _worst(wide) < MUCH * least else strict
-    return taken[1:] if taken else None
-
-
-def _strictly(
-    tree: TreeMap,
-    lumped: Mapping[str, Error],
-    fit: Problem,
-    judge: Callable[[Model], dict[str, Error]],
-    tried: list[_Judged],
-) -> _Judged | None:
-    """The best in which no median is larger than lumped; fits that are judged are added."""
-    allowed = {name: max(error.median, ERROR_FLOOR) for name, error in lumped.items()}
     for gamma, each in fits(fit, np.ones(tree.model.nv)):
         tried.append((gamma, each, judge(each)))
         if _worst(tried[-1]) <= ERROR_FLOOR:
@@ -90,37 +74,40 @@ def _strictly(
     least = min(map(_worst, tried))
     # a larger γ is worth two per cent of error
     taken = next(x for x in tried if _worst(x) <= max(1.02 * least, ERROR_FLOOR))
+    good = [] if _worse(taken[2], lumped) else [taken]
     weights = np.ones(tree.model.nv)
-    for _ in range(REFITS):
-        worse = {name for name, error in taken[2].items() if error.median > allowed[name]}
-        if not worse:
-            return taken
+    for _ in range(REFITS if not good else 0):
+        if not (worse := _worse(taken[2], lumped)):
+            break
         weights = weights * np.where([name in worse for name in fit.owners], HEAVIER, 1.0)
         if (found := next(fits(fit, weights, taken[0]), None)) is None:
             break
         taken = (*found, judge(found[1]))
         tried.append(taken)
-    good = [each for each in tried if _allowed(each[2], allowed)]
+    good = good or [each for each in tried if not _worse(each[2], lumped)]
     values = parameters(tree.model).values
     for _, each, _ in (min(tried, key=_worst), taken) if not good else ():
         for share in MIXTURES:
             mixed = with_parameters(
                 tree.model, share * parameters(each).values + (1.0 - share) * values
             )
-            good.append((0.0, mixed, judge(mixed)))
-    good = [each for each in good if _allowed(each[2], allowed)]
-    return min(good, key=_worst, default=None)
+            tried.append((0.0, mixed, judge(mixed)))
+            good += [tried[-1]] if not _worse(tried[-1][2], lumped) else []
+    _, model, errors = min(good, key=_worst, default=(0.0, tree.model, lumped))
+    return (model, errors) if _worse(lumped, errors) else None
 
 
-_Judged: TypeAlias = tuple[float, Model, dict[str, Error]]  # γ, a tree, its errors
+_Judged: TypeAlias = tuple[float, Model, Errors]  # γ, a tree, its errors
 
 
 def _worst(tree: _Judged) -> float:
     return max(error.median for error in tree[2].values())
 
 
-def _allowed(errors: Mapping[str, Error], most: Mapping[str, float]) -> bool:
-    return all(error.median <= most[name] for name, error in errors.items())
+def _worse(errors: Errors, others: Errors) -> set[str]:
+    """The joints that are worse than in the other tree, and not as good as any."""
+    return {name for name, error in errors.items()
+            if error.median > ERROR_FLOOR and error.is_worse(others[name])}  # fmt: skip
 
 
 @dataclass(eq=False)

@@ -48,7 +48,7 @@ from robomodel.opentree.errors import (
     percent,
     worst_joint,
 )
-from robomodel.opentree.fit import ERROR_FLOOR, Problem, best
+from robomodel.opentree.fit import Problem, best
 from robomodel.opentree.gears import Relumped, relumped
 from robomodel.opentree.motors import ending, with_limits, with_motors_at_neutral
 from robomodel.opentree.passive import with_reflected
@@ -208,14 +208,15 @@ class Basis:
         """
         tree = self.on(_built(self.description))
         states = (exact_states(self.view, tree, self.parts, check=x) for x in (False, True))
-        first, second = (Measure.of(x, self.joints, self._efforts(x.q)) for x in states)
+        first, second = (Measure.of(x, self.joints, self.efforts(x.q)) for x in states)
         return first, second
 
-    def _efforts(self, q: Array) -> dict[str, Array]:
+    def efforts(self, q: Array) -> dict[str, Array]:
         """The efforts (n,) of joints that move at q (n, nq), by name."""
-        moving = {body for part in self.parts for body in part.bodies}
-        return {self.view.joints[body].name: efforts_at(self.robot, body, q)
-                for body in moving if self.view.nodes[body].joint.nv == 1}  # fmt: skip
+        moving = [body for part in self.parts for body in part.bodies
+                  if self.view.nodes[body].joint.nv == 1]  # fmt: skip
+        efforts = efforts_at(self.robot, moving, q)
+        return {self.view.joints[body].name: each for body, each in efforts.items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -358,7 +359,7 @@ def written_tree(model: Model, options: TreeOptions = USUAL) -> OpenTree:
         left = [each for each in left if each.displacement < most]
         bent = tuple(each.with_followers or each if each in taken else each for each in parts)
         other = _best(Basis.of(robot, spins, bent, options.tendons))
-        if other.errors and _usual(other) < _usual(tree):
+        if other.errors and worst_joint(other.errors)[1] < worst_joint(tree.errors)[1]:
             tree, parts = other, bent
     return tree
 
@@ -396,14 +397,7 @@ def _links_as_they_are(basis: Basis) -> OpenTree:
     return OpenTree.made(model, kind=kind, errors=errors, basis=basis)
 
 
-NO_ERROR = Error(0.0, 0.0)
-
-
-def _usual(tree: OpenTree) -> float:
-    """The geometric mean of the errors of joints that move."""
-    joints, parts = tree.basis.view.joints, tree.basis.parts
-    errors = [tree.errors[joints[body].name].median for part in parts for body in part.bodies]
-    return float(np.exp(np.mean(np.log(np.maximum(errors, ERROR_FLOOR)))))
+NO_ERROR = Error(np.zeros(1))
 
 
 def _exact(errors: Errors) -> bool:
@@ -418,7 +412,7 @@ def _best(basis: Basis) -> OpenTree:
     unseen, view = basis.measures[1], basis.view
     geared = relumped(view, lumped, existing=True)
     model = with_parameters(lumped, geared.values)
-    errors = unseen.errors(basis.on(model))
+    errors: Errors = unseen.errors(basis.on(model))
     if _exact(errors):
         return OpenTree.made(model, kind="exact", errors=errors, basis=basis, lumped=lumped)
     bodies, joints = _loose(basis, lumped, geared)

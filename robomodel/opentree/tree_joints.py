@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,6 +26,9 @@ from robomodel.reach.limb import FREE, LEVER, LIMB_SEED, PAYLOAD, Choice, Displa
 from robomodel.reach.reachable import Reachable, reachable
 from robomodel.scalars import stack, unstack
 from robomodel.tolerances import NOTHING, SAME, WITHIN
+
+if TYPE_CHECKING:
+    from numpy.polynomial import Chebyshev
 
 DRAWN = (600, 800)  # configurations on the sheet of the joints: for a fit, and for its errors
 LEAST_DISPLACED = 1e-3  # m, of displacement, below which nothing needs to follow
@@ -109,11 +113,14 @@ class Following:
 
 
 def tree_joints(
-    model: Model, joints: Sequence[str] = (), following: Following | None = None
+    model: Model,
+    joints: Sequence[str] = (),
+    following: Following | None = None,
+    seed: int = LIMB_SEED,
 ) -> list[ClusterTree]:
     """The trees of all clusters, in their order; joints named by ``joints`` move.
 
-    Without ``following`` no joints follow others.
+    Without ``following`` no joints follow others. ``seed``: of the positions that are drawn.
 
     Raises:
         UnknownNameError: A name that is no joint's.
@@ -127,9 +134,7 @@ def tree_joints(
         moving.append(chosen(model, cluster.index, wanted))
     reached = sheet(model, [b for choice, bodies in zip(choices, moving, strict=True)
                            if choice.cluster.kind == "loops" for b in bodies])  # fmt: skip
-    draws = [
-        reached.draw(np.random.default_rng(LIMB_SEED + n), size) for n, size in enumerate(DRAWN)
-    ]
+    draws = [reached.draw(np.random.default_rng(seed + n), size) for n, size in enumerate(DRAWN)]
     ways = [_spanning(model, np.concatenate([model.neutral()[None], q])) for q in draws]
     return [
         choice.tree(bodies, [at[:, choice.cluster.spanning_q] for at in ways])
@@ -391,19 +396,18 @@ class _ClusterTree(Choice):
         columns = {b: self.cluster.geometry.links[n].q for n, b in enumerate(self.cluster.bodies)}
         rates = self._rates_by_joints(positions, tree.bodies)
         order = [c for body in tree.bodies for c in self.columns(body)]
-        taken, found = {each.body for each in tree.followers}, []
-        for body in self.cluster.bodies:
-            single = self.model.nodes[body].joint.nv == 1
-            if body in tree.bodies or body in taken or body in self.rotors or not single:
-                continue
-            (row,) = self.columns(body)
-            fits = [
-                polynomial(positions[:, columns[d]], positions[:, columns[body]],
-                           self.following.degree, rates[:, row, order.index(*self.columns(d))])
-                for d in tree.bodies
-            ]  # fmt: skip
-            which = min(range(len(fits)), key=lambda n: fits[n][1])
-            coefficients, error = fits[which]
+        taken, found = {*tree.bodies, *self.rotors, *(f.body for f in tree.followers)}, []
+        free = [body for body in self.cluster.bodies
+                if body not in taken and self.model.nodes[body].joint.nv == 1]  # fmt: skip
+        y, rows = positions[:, [columns[b] for b in free]], [*map(self.columns, free)]
+        fits = [
+            polynomials(positions[:, columns[d]], y, self.following.degree,
+                        rates[:, [row for (row,) in rows], order.index(*self.columns(d))])
+            for d in tree.bodies
+        ]  # fmt: skip
+        for n, body in enumerate(free):
+            which = min(range(len(fits)), key=lambda d: fits[d][1][n])
+            coefficients, error = in_powers(fits[which][0][n]), float(fits[which][1][n])
             if len(coefficients) < 2:
                 continue  # it does not move
             slopes = np.polynomial.polynomial.polyder(np.array(coefficients))
@@ -436,15 +440,23 @@ class _ClusterTree(Choice):
         return worst
 
 
-def polynomial(
-    x: Array, y: Array, degree: int, slopes: Array | None = None
-) -> tuple[tuple[float, ...], float]:
+def polynomial(x: Array, y: Array, degree: int) -> tuple[tuple[float, ...], float]:
     """Coefficients (from the constant on) of the least-squares polynomial y(x); its largest error.
 
-    With ``slopes``, dy/dx is fitted, too, in units of half the range of x. The basis is
-    Chebyshev's.
+    Of the lowest degree that is exact, else of the highest.
     """
-    from numpy.polynomial import Chebyshev, Polynomial
+    (fit,), (error,) = polynomials(x, y[:, None], degree)
+    return in_powers(fit), float(error)
+
+
+def polynomials(
+    x: Array, y: Array, degree: int, slopes: Array | None = None
+) -> tuple[list[Chebyshev], Array]:
+    """Such polynomials of several y (n, k) in Chebyshev's basis, and their largest errors (k,).
+
+    With ``slopes`` (n, k), dy/dx is fitted, too, in units of half the range of x.
+    """
+    from numpy.polynomial import Chebyshev
     from numpy.polynomial.chebyshev import chebder, chebvander
 
     low, high = float(np.min(x)) - WITHIN, float(np.max(x)) + WITHIN
@@ -457,10 +469,18 @@ def polynomial(
         rows, right = np.vstack([rows, bends]), np.concatenate([y, half * slopes])
     turn, triangle = np.linalg.qr(rows)  # its first columns are those of lower degrees
     right = turn.T @ right
-    for n in range(1, most + 2):  # the lowest degree that is exact, else the highest
-        best = np.linalg.lstsq(triangle[:n, :n], right[:n])[0]
-        error = float(np.max(np.abs(values[:, :n] @ best - y)))
-        if error <= SAME:
-            break
-    coefficients = Chebyshev(best, domain=[low, high]).convert(kind=Polynomial).coef
-    return tuple(float(c) for c in coefficients), error
+    best, errors = [np.zeros(1)] * y.shape[1], np.full(y.shape[1], np.inf)
+    for n in range(1, most + 2):
+        left = np.flatnonzero(errors > SAME)
+        found = np.linalg.lstsq(triangle[:n, :n], right[:n, left])[0]
+        errors[left] = np.max(np.abs(values[:, :n] @ found - y[:, left]), axis=0)
+        for i, each in zip(left.tolist(), found.T, strict=True):
+            best[i] = each
+    return [Chebyshev(each, domain=[low, high]) for each in best], errors
+
+
+def in_powers(fit: Chebyshev) -> tuple[float, ...]:
+    """The coefficients of a polynomial, from the constant on."""
+    from numpy.polynomial import Polynomial
+
+    return tuple(float(c) for c in fit.convert(kind=Polynomial).coef)

@@ -121,7 +121,8 @@ def chosen(model: Model, index: int, wanted: tuple[int, ...]) -> tuple[int, ...]
         if choice.many:
             paths = paths[:: max(1, len(paths) // FEW)]
             series = choice.series(displacements.inertias[:, 3, 3])
-            sets += [series] if series and {*wanted} <= {*series} and series not in sets else []
+            if series and {*wanted} <= {*series}:
+                sets += {choice.telling(series)} - {*sets}
         sets = choice.ranked(sets, paths, displacements)
         best = None
         while choice.many and sets[0] != best:  # one joint after the other is exchanged
@@ -174,7 +175,7 @@ class Choice:
         if missing < 0:
             raise self.refusal()
         if self.many:
-            told = self._telling()
+            told = self.telling(self.wanted)
             yield from (told, *self.beside(told))
             return
         count = 0
@@ -210,10 +211,10 @@ class Choice:
             return False
         return _combinations([self.freedoms[b] for b in self.pool], self.missing) > SETS
 
-    def _telling(self) -> tuple[int, ...]:
-        """A set chosen joint by joint, each the one that others tell least."""
+    def telling(self, first: Sequence[int]) -> tuple[int, ...]:
+        """A set with these joints, chosen joint by joint, each the one that others tell least."""
         motions = self.motion.null(self.start)
-        chosen, missing = list(self.wanted), self.missing
+        chosen, missing = list(first), self.cluster.nv - sum(self.freedoms[b] for b in first)
         while missing > 0:
             rows = motions[[c for b in chosen for c in self.columns(b)]]
             rest = motions - motions @ np.linalg.pinv(rows, rcond=SINGULAR) @ rows
@@ -277,7 +278,7 @@ class Choice:
         """The bodies in series from what carries the cluster to the heaviest, by few joints.
 
         Of a leg these are its links, beside which rods and cranks hang. Empty if no link is the
-        heaviest, if a closed loop's joint is among them, or if they have not the cluster's
+        heaviest, if a closed loop's joint is among them, or if they have more than the cluster's
         freedoms. ``masses`` (bodies,) are with what hangs on each.
         """
         model, bodies = self.model, self.cluster.bodies
@@ -299,7 +300,7 @@ class Choice:
         way = ways.get(bodies[heaviest[0]], ()) if len(heaviest) == 1 else ()
         found = tuple(sorted(body for body in way if body is not None))
         freedoms = sum(model.nodes[body].joint.nv for body in found)
-        return found if len(found) == len(way) and freedoms == self.cluster.nv else ()
+        return found if len(found) == len(way) and freedoms <= self.cluster.nv else ()
 
     def _inside(self, body: int) -> int:
         """A body of the cluster; the world for all others."""

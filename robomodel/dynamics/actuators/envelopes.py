@@ -388,25 +388,30 @@ def joint_envelope(model: Model, body: int) -> JointEnvelope:
     )  # fmt: skip
 
 
-def efforts_at(model: Model, body: int, q: Array) -> Array:
-    """The effort (n,) of a joint at q (n, nq): what motors give it there, or less by its limit.
+def efforts_at(model: Model, bodies: Sequence[int], q: Array) -> dict[int, Array]:
+    """The efforts (n,) of joints, by bodies, at q (n, nq): what motors give, or less by limits.
 
-    The smaller of both ways; infinite where it is not limited, and at dead points.
+    That of the smaller of both ways while others get none; infinite where it is not limited, at
+    dead points, and, but for its limit, where motors are too few to push the joint alone.
     """
-    joint, cluster = model.joints[body], model.clusters[model.nodes[body].cluster]
-    bodies = beside(model, body)
-    some = q if cluster.varies else q[:1]
-    spanning = np.array([spanning_start(cluster, x) for x in some[:, cluster.q]])
-    rates = unit_rates(model, cluster, spanning, columns_of(model, cluster, bodies))
-    sides, _, _ = _torques(model, torque_map(model, rates, cluster), bodies.index(body))
-    filed = (
-        joint.effort_limit,
-        joint.effort_limit if joint.effort_lower is None else -joint.effort_lower,
-    )
-    efforts = [
-        _tighter(float(x), min(filed)) for x in np.nan_to_num(np.minimum(*sides), nan=np.inf)
-    ]
-    return np.broadcast_to(np.array(efforts), (len(q),)).copy()
+    maps, result = dict[tuple[int, ...], Array](), dict[int, Array]()
+    for body in bodies:
+        joint, cluster = model.joints[body], model.clusters[model.nodes[body].cluster]
+        around = beside(model, body)
+        if around not in maps:
+            some = q if cluster.varies else q[:1]
+            spanning = np.array([spanning_start(cluster, x) for x in some[:, cluster.q]])
+            rates = unit_rates(model, cluster, spanning, columns_of(model, cluster, around))
+            maps[around] = torque_map(model, rates, cluster)
+        sides, _, passive = _torques(model, maps[around], around.index(body))
+        most = np.full(len(maps[around]), np.inf) if passive else np.minimum(*sides)
+        filed = (
+            joint.effort_limit,
+            joint.effort_limit if joint.effort_lower is None else -joint.effort_lower,
+        )
+        efforts = [_tighter(float(x), min(filed)) for x in np.where(np.isnan(most), np.inf, most)]
+        result[body] = np.broadcast_to(np.array(efforts), (len(q),)).copy()
+    return result
 
 
 def _rest(model: Model, cluster: Cluster, body: int, bodies: Sequence[int]) -> tuple[str, ...]:
