@@ -43,6 +43,7 @@ from robomodel.opentree.errors import (
 from robomodel.opentree.tree import USUAL, OpenTree, TreeOptions, written_tree
 from robomodel.opentree.tree_joints import tree_joints
 from robomodel.reach.limb import LIMB_SEED
+from robomodel.tolerances import SAME
 
 FEW = 40  # states
 LEAST = 1e-4  # of errors that are compared
@@ -217,12 +218,15 @@ def row(label: str, name: str) -> str:
     alone = tree
     if tree.basis.followers:
         alone = written_tree(model, TreeOptions(followers=False))
-    low, high = map(percent, error.interval)
     ratios = [f"{checked.ratio(x):.3g}" for x in (checked.found, checked.few)]
-    numbers = [f"{joint} {percent(error.median)}", f"{low} to {high}",
-               percent(worst_joint(checked.found)[1].median), *ratios, checked.within,
+    numbers = [f"{joint} {_said(error.median)}", " to ".join(map(_said, error.interval)),
+               _said(worst_joint(checked.found)[1].median), *ratios, checked.within,
                f"{corrected(alone):.0e}"]  # fmt: skip
     return f"{stem}{checked.broken} | {' | '.join(numbers)} | {took:.1f} s |"
+
+
+def _said(error: float) -> str:
+    return percent(error) if error > SAME else "0"
 
 
 def public(folder: Path) -> Iterator[tuple[str, str]]:
