@@ -9,9 +9,29 @@ import pytest
 
 import robomodel as rm
 from robomodel.mechanism import compiled as programs
-from robomodel.mechanism.closure import Geometry, least_norm
-from robomodel.mechanism.joints import Revolute
+from robomodel.mechanism.closure import Geometry, LinearCoupling, least_norm
+from robomodel.mechanism.constraints import (
+    OUTSIDE,
+    ROWS,
+    BodyAnchor,
+    Distance,
+    Link,
+    LoopCondition,
+    LoopJoint,
+    Perpendicular,
+    Polynomial,
+)
+from robomodel.mechanism.joints import (
+    Floating,
+    Planar,
+    Prismatic,
+    Revolute,
+    Screw,
+    Spherical,
+)
 from robomodel.mobility.analysis import blocks
+from robomodel.spatial import about_axis
+from robomodel.spatial.vectors import as_matrix
 
 
 def geometry_of(name: str, offset: float) -> Geometry:
@@ -54,6 +74,52 @@ def test_compiled_conditions_are_those_of_the_geometry(
                 np.testing.assert_allclose(a, b, atol=1e-14)
     if large > 1:
         assert len(shared) == 1  # geometries that differ in numbers share a program
+
+
+def test_conditions_of_many_configurations_are_those_of_each() -> None:
+    """All joints in chains of three, two loops of each type of rows, a polynomial, a coupling."""
+    rng = np.random.default_rng(11)
+    joints = (
+        Revolute(1, 0.3), Floating(), Prismatic(0), Planar(2), Screw(1, 0.2), Spherical(),
+        Revolute(2), Prismatic(1), Revolute(1, -0.4),
+    )  # fmt: skip
+    links, q, v = list[Link](), 0, 0
+    for n, joint in enumerate(joints):
+        turn = tuple(about_axis(k, x) for k, x in enumerate(rng.normal(size=3)) if n != 4)
+        parent = n - 1 if n % 3 else OUTSIDE
+        links.append(Link(joint, turn, tuple(rng.normal(size=3)), parent, q, v))
+        q, v = q + joint.nq, v + joint.nv
+    chains = [tuple(range(3 * (n // 3), n + 1)) for n in range(9)]
+    types = (*ROWS.values(), (Distance(0.7),), (Distance(1.1), Perpendicular(0, 2)))
+    loops = list[LoopCondition]()
+    for n, rows in enumerate((*types, *types)):
+        branches = chains[n % 9], chains[(n + 4) % 9] if n != 5 else ()
+        ends = [
+            BodyAnchor(
+                branch[-1] if branch else OUTSIDE,
+                tuple(rng.normal(size=3)),
+                as_matrix(np.linalg.qr(rng.normal(size=(3, 3)))[0].tolist()),
+            )
+            for branch in branches
+        ]
+        loops.append(LoopJoint(f"loop{n}", rows, ends[0], ends[1], branches))
+    loops.insert(4, Polynomial("power", 0, 6, (0.1, -0.5, 0.25)))
+    couplings = (LinearCoupling("gear", ((0, 2.0), (6, -1.0), (8, 0.5)), 0.2),)
+    geometry = Geometry(tuple(links), tuple(loops), couplings)
+    start = np.tile(geometry.zero(), (6, 1))
+    at = geometry.integrate(start, rng.uniform(-1.0, 1.0, (6, geometry.nv)))
+    values, jacobian, bias = geometry.evaluate(at.reshape(2, 3, -1))
+    assert jacobian.shape == (2, 3, geometry.rows, geometry.nv)
+    assert not bias.any()
+    values, jacobian = values.reshape(6, -1), jacobian.reshape(6, geometry.rows, -1)
+    for n, position in enumerate(at):
+        one, slopes, _ = geometry.conditions(position.tolist())
+        np.testing.assert_allclose(values[n], one, rtol=0.0, atol=1e-14)
+        np.testing.assert_allclose(jacobian[n], slopes, rtol=0.0, atol=1e-14)
+    hinge = replace(geometry, loops=geometry.loops[1:2])
+    cosines = np.array([hinge.alignments(position.tolist()) for position in at])
+    np.testing.assert_array_equal(hinge.flipped(at), np.any(cosines < 0.0, axis=1))
+    assert 0 < hinge.flipped(at).sum() < 6
 
 
 def test_steps_of_least_norm_meet_rows_that_count() -> None:

@@ -695,7 +695,8 @@ def loop_wrenches(
     result: list[dict[int, Wrench]] = []
     biases: list[Scalar] = []
     for r in rows:
-        row = loop.rows[r].evaluate(ends[0][0], ends[1][0])
+        p, s = ends[0][0], ends[1][0]
+        row = loop.rows[r].evaluate(p, s)
         total: dict[int, Wrench] = {}
         for (end, body, rotation, origin), force, moment in (
             (ends[0], scale(-1.0, row.force), row.moment_predecessor),
@@ -706,7 +707,7 @@ def loop_wrenches(
             wrench = Wrench(apply(back, about), apply(back, force))
             total[body] = total.get(body, NO_WRENCH) + wrench
         result.append(total)
-        biases.append(row.bias)
+        biases.append(loop.rows[r].bias(p, s))
     return result, biases
 
 

@@ -7,15 +7,16 @@ resort where the compiled steps of :mod:`.configurations.closing` fail.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from robomodel.arrays import Array, Indices, Mask
+from robomodel.mechanism.batches import LoopArrays
 from robomodel.mechanism.constraints import (
     Aligned,
     Link,
@@ -33,6 +34,7 @@ MANY_AT_ONCE = 8  # configurations at once, from which on it pays to leave out w
 ANYWHERE = 4  # configurations at which conditions without derivatives hold everywhere
 FAR_LESS = 0.01  # of the singular values that count as zero: rows that do not count
 PLAINLY = 1e-3  # least pivot of the greatest, of rows that are independent without a doubt
+MANY_ENTRIES = 150  # of K: with as many, one configuration is quicker as arrays, too
 COUNTS = 0.01  # singular value of a condition that some joint opens by its size, or a radian
 
 
@@ -71,7 +73,7 @@ class Geometry:
         """The loop joints among ``loops``."""
         return tuple(loop for loop in self.loops if isinstance(loop, LoopJoint))
 
-    @property
+    @cached_property
     def polynomials(self) -> tuple[Polynomial, ...]:
         """The polynomial couplings among ``loops``."""
         return tuple(loop for loop in self.loops if isinstance(loop, Polynomial))
@@ -156,30 +158,76 @@ class Geometry:
         values = list(loops.values)
         jacobian = [list(row) for row in loops.jacobian]
         for coupling in self.linear:
-            total: Scalar = -coupling.offset
-            row: list[Scalar] = [0.0] * self.nv
-            for link, coefficient in coupling.terms:
-                total = total + coefficient * q[self.links[link].q]
-                row[self.links[link].v] += coefficient
+            total, slopes = self._linear(coupling, q)
             values.append(total)
-            jacobian.append(row)
+            jacobian.append([slopes.get(c, 0.0) for c in range(self.nv)])
         return values, jacobian, [*(-x for x in loops.bias), *([0.0] * len(self.linear))]
 
     def evaluate(self, q: Array, qd: Array | None = None) -> tuple[Array, Array, Array]:
         """Values φ, Jacobian K and bias k = -K̇ q̇ (zero without q̇) of every condition."""
         batch = q.shape[:-1] if qd is None else np.broadcast_shapes(q.shape[:-1], qd.shape[:-1])
-        # one configuration alone goes through as plain floats, ten times quicker than as arrays;
-        # not so one that is not finite, of which sines of floats make an error
-        numbers: list[float] = q.ravel().tolist() if math.prod(batch) == 1 else [math.nan]
-        alone = all(map(math.isfinite, numbers))
-        at = numbers if alone else unstack(q)
+        # one configuration of few bodies is quicker as plain floats than as arrays; not so one that
+        # is not finite, of which sines of floats make an error
+        alone = math.prod(batch) == 1 and self.rows * self.nv < MANY_ENTRIES
+        alone = alone and bool(np.isfinite(q).all())
+        if qd is None and not alone:
+            values, jacobian = self._on_arrays(q.reshape(-1, self.nq))
+            shape = (*batch, self.rows)
+            matrix = jacobian.reshape(*shape, self.nv)
+            return values.reshape(shape), matrix, np.zeros(shape)
+        at = q.ravel().tolist() if alone else unstack(q)
         rates = None
         if qd is not None:
             rates = qd.ravel().tolist() if alone else unstack(qd)
-        values, jacobian, bias = self.conditions(at, rates)
-        flat = [entry for row in jacobian for entry in row]
-        matrix = stack(flat, batch).reshape(*batch, len(jacobian), self.nv)
-        return stack(values, batch), matrix, stack(bias, batch)
+        listed, rows, bias = self.conditions(at, rates)
+        flat = [entry for row in rows for entry in row]
+        matrix = stack(flat, batch).reshape(*batch, len(rows), self.nv)
+        return stack(listed, batch), matrix, stack(bias, batch)
+
+    @cached_property
+    def _arrays(self) -> LoopArrays:
+        return LoopArrays(self.links, self.loop_joints)
+
+    @cached_property
+    def _rows_of_joints(self) -> Indices | slice:
+        """The rows of loop joints."""
+        kinds = [isinstance(loop, LoopJoint) for loop in self.loops for _ in loop.rows]
+        return np.flatnonzero(kinds) if self.polynomials else slice(len(kinds))
+
+    def _on_arrays(self, q: Array) -> tuple[Array, Array]:
+        """Values φ (n, rows) and Jacobian K (n, rows, nv) at q (n, nq)."""
+        values = np.empty((len(q), self.rows))
+        jacobian = np.zeros((len(q), self.rows, self.nv))
+        if self.loop_joints:
+            of_joints = self._rows_of_joints
+            values[:, of_joints], jacobian[:, of_joints] = self._arrays.evaluate(q)
+        if self.polynomials or self.linear:
+            for row, value, slopes in self._couplings(unstack(q)):
+                values[:, row] = value
+                for column, slope in slopes.items():
+                    jacobian[:, row, column] = slope
+        return values, jacobian
+
+    def _couplings(self, q: Vector) -> Iterator[tuple[int, Any, Mapping[int, Any]]]:
+        """The rows of couplings: their numbers, values, and slopes by columns."""
+        first = 0
+        for loop in self.loops:
+            if isinstance(loop, Polynomial):
+                value, slopes, _ = loop.evaluate(self.links, q, None)
+                yield first, value, slopes
+            first += len(loop.rows)
+        for row, coupling in enumerate(self.linear, first):
+            yield row, *self._linear(coupling, q)
+
+    def _linear(self, coupling: LinearCoupling, q: Vector) -> tuple[Scalar, dict[int, float]]:
+        """A coupling's value, and its slopes by columns."""
+        total: Scalar = -coupling.offset
+        slopes: dict[int, float] = {}
+        for link, coefficient in coupling.terms:
+            total = total + coefficient * q[self.links[link].q]
+            column = self.links[link].v
+            slopes[column] = slopes.get(column, 0.0) + coefficient
+        return total, slopes
 
     def integrate(self, q: Array, dq: Array) -> Array:
         """Spanning positions moved along spanning velocities for unit time."""
@@ -234,19 +282,23 @@ class Geometry:
 
         Rows of perpendicular axes hold for both, so that Newton's method may end at either.
         """
-        wrong = np.zeros(q.shape[:-1], dtype=bool)
-        for value in self.alignments(unstack(q)):
-            wrong |= np.asarray(value) < 0.0
-        return wrong
+        cosines = self._aligned.evaluate(q.reshape(-1, self.nq), matrix=False)[0]
+        return np.asarray(np.any(cosines < 0.0, axis=1).reshape(q.shape[:-1]))
 
     def alignments(self, q: Vector) -> list[Scalar]:
         """The cosine of the angle between the axes that a loop aligns, for each such pair."""
-        probes = [
+        probes = self._aligned.loops
+        return evaluate_loops(self.links, probes, q, matrix=False).values if probes else []
+
+    @cached_property
+    def _aligned(self) -> LoopArrays:
+        """The loops that align axes, with the cosines of :meth:`alignments` as their rows."""
+        probes = (
             replace(loop, rows=tuple(Perpendicular(i, i) for i in axes))
             for loop in self.loop_joints
             if (axes := _aligned_axes(loop))
-        ]
-        return evaluate_loops(self.links, probes, q, matrix=False).values if probes else []
+        )
+        return LoopArrays(self.links, tuple(probes))
 
     def oriented(self) -> Geometry:
         """The geometry with a row more for each pair of aligned axes, which flipped loops violate.

@@ -71,7 +71,7 @@ class LoopEnd:
 
 @dataclass(frozen=True, slots=True)
 class RowEvaluation:
-    """A row's value φ, its gradient, and its ``bias``: φ̈ at zero joint acceleration.
+    """A row's value φ and its gradient.
 
     φ̇ = force · (ẋ_s - ẋ_p) + moment_successor · ω_s + moment_predecessor · ω_p.
     """
@@ -80,14 +80,16 @@ class RowEvaluation:
     force: Vec
     moment_successor: Vec
     moment_predecessor: Vec
-    bias: Scalar
 
 
 class LoopRow(Protocol):
-    """One scalar condition between the ends of a loop."""
+    """One scalar condition between the ends of a loop, over scalars of any kind."""
 
     def evaluate(self, p: LoopEnd, s: LoopEnd) -> RowEvaluation:
-        """The condition and its derivatives between predecessor's and successor's ends."""
+        """The condition and its gradient between predecessor's and successor's ends."""
+
+    def bias(self, p: LoopEnd, s: LoopEnd) -> Scalar:
+        """φ̈ at zero joint acceleration."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +100,11 @@ class Coincident:
 
     def evaluate(self, p: LoopEnd, s: LoopEnd) -> RowEvaluation:
         """φ = e · (x_s - x_p)."""
-        value = s.x[self.k] - p.x[self.k]
-        bias = s.acceleration[self.k] - p.acceleration[self.k]
-        return RowEvaluation(value, UNIT[self.k], ZERO, ZERO, bias)
+        return RowEvaluation(s.x[self.k] - p.x[self.k], UNIT[self.k], ZERO, ZERO)
+
+    def bias(self, p: LoopEnd, s: LoopEnd) -> Scalar:
+        """φ̈ at zero joint acceleration."""
+        return s.acceleration[self.k] - p.acceleration[self.k]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,11 +116,15 @@ class InPlane:
     def evaluate(self, p: LoopEnd, s: LoopEnd) -> RowEvaluation:
         """φ = u · (x_s - x_p), u fixed to the predecessor."""
         u, d = p.axes[self.k], minus(s.x, p.x)
-        bias = inner(u, minus(s.acceleration, p.acceleration)) + (
+        return RowEvaluation(inner(u, d), u, ZERO, cross(u, d))
+
+    def bias(self, p: LoopEnd, s: LoopEnd) -> Scalar:
+        """φ̈ at zero joint acceleration."""
+        u, d = p.axes[self.k], minus(s.x, p.x)
+        return inner(u, minus(s.acceleration, p.acceleration)) + (
             2.0 * inner(cross(p.omega, u), minus(s.velocity, p.velocity))
             + inner(apply(p.turning, u), d)
         )
-        return RowEvaluation(inner(u, d), u, ZERO, cross(u, d), bias)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,13 +137,17 @@ class Perpendicular:
     def evaluate(self, p: LoopEnd, s: LoopEnd) -> RowEvaluation:
         """φ = a · b, a fixed to the predecessor and b to the successor."""
         a, b = p.axes[self.i], s.axes[self.j]
-        bias = (
+        moment = cross(b, a)
+        return RowEvaluation(inner(a, b), ZERO, moment, (-moment[0], -moment[1], -moment[2]))
+
+    def bias(self, p: LoopEnd, s: LoopEnd) -> Scalar:
+        """φ̈ at zero joint acceleration."""
+        a, b = p.axes[self.i], s.axes[self.j]
+        return (
             inner(apply(p.turning, a), b)
             + inner(a, apply(s.turning, b))
             + 2.0 * inner(cross(p.omega, a), cross(s.omega, b))
         )
-        moment = cross(b, a)
-        return RowEvaluation(inner(a, b), ZERO, moment, (-moment[0], -moment[1], -moment[2]), bias)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +164,10 @@ class Aligned:
         row = Perpendicular(self.i, self.i).evaluate(p, s)
         return replace(row, value=row.value - 1.0)
 
+    def bias(self, p: LoopEnd, s: LoopEnd) -> Scalar:
+        """φ̈ at zero joint acceleration."""
+        return Perpendicular(self.i, self.i).bias(p, s)
+
 
 @dataclass(frozen=True, slots=True)
 class Distance:
@@ -164,11 +180,16 @@ class Distance:
 
     def evaluate(self, p: LoopEnd, s: LoopEnd) -> RowEvaluation:
         """φ and its gradient, which is the rod's direction near closure."""
-        d, rate = minus(s.x, p.x), minus(s.velocity, p.velocity)
+        d = minus(s.x, p.x)
         inverse = 1.0 / self.length
         value = 0.5 * inverse * (inner(d, d) - self.length * self.length)
-        bias = inner(d, minus(s.acceleration, p.acceleration)) + inner(rate, rate)
-        return RowEvaluation(value, scale(inverse, d), ZERO, ZERO, inverse * bias)
+        return RowEvaluation(value, scale(inverse, d), ZERO, ZERO)
+
+    def bias(self, p: LoopEnd, s: LoopEnd) -> Scalar:
+        """φ̈ at zero joint acceleration."""
+        d, rate = minus(s.x, p.x), minus(s.velocity, p.velocity)
+        along = inner(d, minus(s.acceleration, p.acceleration)) + inner(rate, rate)
+        return (1.0 / self.length) * along
 
 
 ROWS: Mapping[str, tuple[LoopRow, ...]] = {
@@ -412,7 +433,7 @@ def evaluate_loops(
                 continue
             row_at = row.evaluate(p, s)
             result.values.append(row_at.value)
-            result.bias.append(row_at.bias if qd is not None else 0.0)
+            result.bias.append(row.bias(p, s) if qd is not None else 0.0)
             if not matrix:
                 continue
             entries: list[Scalar] = [0.0] * columns

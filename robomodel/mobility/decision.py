@@ -27,7 +27,6 @@ import numpy as np
 
 from robomodel.arrays import Array, Mask
 from robomodel.mechanism.closure import Geometry
-from robomodel.mechanism.compiled import compiled
 from robomodel.mechanism.constraints import OUTSIDE, BodyAnchor, Link, LoopCondition, Polynomial
 from robomodel.mechanism.joints import Floating
 from robomodel.mobility import ClusterProblem, largest, outside_limits
@@ -206,9 +205,7 @@ class RoundedFrames:
                 )
                 moved.append(BodyAnchor(anchor.body, plus(anchor.point, shift), axes))
             loops.append(replace(loop, predecessor=moved[0], successor=moved[1]))
-        return replace(
-            self.problem, geometry=compiled(Geometry(tuple(links), tuple(loops), geometry.linear))
-        )
+        return replace(self.problem, geometry=Geometry(tuple(links), tuple(loops), geometry.linear))
 
 
 def pose_of(frame: Array) -> tuple[Mat, Vec]:
@@ -489,7 +486,7 @@ def _growth(seen: Walks) -> float:
 @lru_cache(maxsize=64)
 def decision_on(nameless: NamelessProblem, *, mend: bool) -> Decision | None:
     """As :func:`decide`, kept for clusters that differ in names only, and for files read twice."""
-    return decide(nameless.compiled, mend=mend)
+    return decide(nameless.problem, mend=mend)
 
 
 def decide(problem: ClusterProblem, *, mend: bool = True) -> Decision | None:

@@ -20,7 +20,6 @@ import numpy as np
 from robomodel.arrays import Array
 from robomodel.errors import NOWHERE, argument, few
 from robomodel.mechanism.closure import Geometry, ToNearest, close
-from robomodel.mechanism.compiled import compiled
 from robomodel.mechanism.constraints import Distance, LoopJoint, Perpendicular, Polynomial
 from robomodel.mechanism.joints import Prismatic, Revolute
 from robomodel.mobility import (
@@ -42,7 +41,6 @@ MOST_ROUNDED = 0.02  # of the cluster's size: a gap that may be put down to roun
 FEW_OFF, ONE = 4, 1e-3  # as many samples that are no further apart [rad, sizes] are one
 # of the median of the least singular values: less is near a singular configuration
 REGULAR_POINT = 0.01
-MANY_ENTRIES = 150  # of K: with as many a compiled program is worth it for the guesses alone
 NEAR_START = 0.01  # of the cluster's size: a start as near to closing says where to close
 
 
@@ -122,16 +120,10 @@ class NamelessProblem:
             "", self.geometry, self.columns, (NOWHERE,), (), at, self.tolerance, self.rank
         )
 
-    @property
-    def compiled(self) -> ClusterProblem:
-        """The problem with its conditions compiled, for many evaluations."""
-        return replace(self.problem, geometry=compiled(self.geometry))
-
 
 @lru_cache(maxsize=64)
 def _explored(nameless: NamelessProblem) -> ClosedConfigurations:
-    many = nameless.geometry.rows * nameless.geometry.nv >= MANY_ENTRIES
-    return sample(nameless.compiled if many else nameless.problem)
+    return sample(nameless.problem)
 
 
 def _not_closing(
