@@ -583,9 +583,11 @@ class DataStep:
         early, impulses = np.zeros(0), list[Scalar]()
         if last and terms.before:
             before, collides = _numbers(terms.before), _numbers(terms.collides)
-            x, residual, early = in_parts(
-                problem, before, collides, x, residual, value_of(terms.size)
+            size = np.array([value_of(terms.size)])
+            found = in_parts(
+                problem.alone, before[None], collides[None], x[None], np.array([residual]), size
             )
+            x, residual, early = found[0][0], float(found[1][0]), found[2][0]
         impulses += x.tolist()
         return Solved(impulses, [], residual, list[Scalar](early.tolist()))
 

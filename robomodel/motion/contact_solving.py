@@ -13,9 +13,9 @@ from functools import cached_property
 import numpy as np
 
 from robomodel.arrays import Array
-from robomodel.dynamics.contact.complementarity import ArrayProblem, solve_each
+from robomodel.dynamics.contact.complementarity import ArrayProblem, Parts, solve_each
 from robomodel.dynamics.contact.problem import Meshes
-from robomodel.dynamics.contact.reversal import STILL, Reversal
+from robomodel.dynamics.contact.reversal import STILL
 from robomodel.kernels.function import TracedFunction
 from robomodel.model.model import Model
 from robomodel.motion.contact_programs import SOLVED, ContactProgram, SolvedStep
@@ -24,7 +24,7 @@ from robomodel.motion.planes import Length
 from robomodel.motion.schemes import time_step
 from robomodel.motion.tangent import linkages
 from robomodel.motion.time_stepping import Solved, strikes
-from robomodel.scalars import Scalar, Vector, value_of
+from robomodel.scalars import Scalar, Vector, array_of
 
 
 @dataclass(frozen=True)
@@ -154,32 +154,29 @@ class ContactSolving:
             rest, _ = solve_each(replace(problems, b=parts[4]), starts, 0.1 * SOLVED)
             for i, (work, other) in enumerate(zip(parts[5], rest, strict=True)):
                 x[i] = problems.nth(i).without_gain(work, x[i], other)
-        early = np.zeros_like(x)
         if last and rows.rubbing:
-            for i, (size, before, collides) in enumerate(zip(*parts[6:9], strict=True)):
-                x[i], residuals[i], early[i] = in_parts(
-                    problems.nth(i), before, collides, x[i], residuals[i], size[0]
-                )
-        return x, residuals, early
+            return in_parts(problems, parts[7], parts[8], x, residuals, parts[6][:, 0])
+        return x, residuals, np.zeros_like(x)
 
 
 def in_parts(
-    problem: ArrayProblem, before: Array, collides: Array, x: Array, residual: float, size: float
-) -> tuple[Array, float, Array]:
-    """Impulses, residual and early impulses of a step in parts where dry friction turns round.
+    problems: ArrayProblem, before: Array, collides: Array, x: Array, residuals: Array, sizes: Array
+) -> tuple[Array, Array, Array]:
+    """Impulses, residuals and early impulses of steps in parts where dry friction turns round.
 
-    x: of the step as a whole. ``before``: rates of dry friction and meshes at the beginning;
-    ``collides``: negative if a row that keeps a distance does.
+    Of steps side by side (m, …): x are those of whole steps. ``before``: rates of dry friction and
+    meshes at the beginning; ``collides``: negative if a row that keeps a distance does; ``sizes``
+    of velocities.
     """
-    if np.all(np.abs(before) <= STILL * size):  # none moves that could turn round
-        return x, residual, np.zeros_like(x)
-    struck = strikes(x[problem.rows.normals].tolist(), collides.tolist())
-    lists = problem.as_lists()
-    first = Reversal.first(lists, before.tolist(), x.tolist(), float(size), struck)
-    if not value_of(first.share):
-        return x, residual, np.zeros_like(x)
-    rest = ArrayProblem.of(first.rest(lists))
-    start = np.array(first.start(x.tolist()), dtype=float)
-    solved, residuals = solve_each(rest.alone, start[None], 0.1 * SOLVED)
-    joined, early = first.joined(solved[0].tolist())
-    return np.array(joined, dtype=float), float(residuals[0]), np.array(early, dtype=float)
+    x, residuals, early = x.copy(), residuals.copy(), np.zeros_like(x)
+    moves = np.any(np.abs(before) > STILL * sizes[:, None], axis=1)
+    if not np.any(moves):  # that could turn round
+        return x, residuals, early
+    struck = strikes(list(x[:, problems.rows.normals].T), list(collides.T))
+    parts = Parts.of(problems, before, x, sizes, np.zeros(len(x)) + array_of(struck))
+    at = moves & (parts.share > 0.0)
+    if np.any(at):
+        parts = parts.some(at)
+        solved, residuals[at] = solve_each(parts.rest, parts.start, 0.1 * SOLVED)
+        x[at], early[at] = parts.joined(solved)
+    return x, residuals, early

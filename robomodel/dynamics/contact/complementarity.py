@@ -32,11 +32,12 @@ from robomodel.dynamics.contact.problem import (
     interval,
     length,
 )
+from robomodel.dynamics.contact.reversal import Reversal
 from robomodel.kernels import Iteration
 from robomodel.kernels.cache import digest
 from robomodel.kernels.function import TracedFunction
 from robomodel.model.derived import sources
-from robomodel.scalars import Scalar, Vector, array_of
+from robomodel.scalars import Scalar, Vector, array_of, stack
 from robomodel.tolerances import NOTHING
 
 LANES = (1, 2, 4, 6, 8, 12, 16)  # compiled numbers of contacts, and of other rows
@@ -142,8 +143,8 @@ class ArrayProblem(ContactProblem):
         meshes = None if self.meshes is None else self.meshes.as_lists()
         return Sweeps(self.rows, *(each.tolist() for each in parts), meshes=meshes)
 
-    def nth(self, i: int) -> ArrayProblem:
-        """One of several problems."""
+    def nth(self, i: int | Mask) -> ArrayProblem:
+        """One of several problems, or some of them."""
         parts = (each[i] for each in (self.matrix, self.b, self.friction, self.bounds))
         meshes = None if self.meshes is None else self.meshes.nth(i)
         return ArrayProblem(self.rows, *parts, meshes=meshes)
@@ -520,12 +521,7 @@ def _program(rows: RowKinds, kind: Literal["sweep", "newton"]) -> TracedFunction
     n, k = rows.size, rows.contacts
 
     def build(state: Vector, _: Vector, numbers: Vector) -> list[Scalar]:
-        at = n * n
-        matrix = [numbers[i * n : (i + 1) * n] for i in range(n)]
-        ends = at + n + k, at + n + k + rows.boxes
-        meshes = Meshes.of(rows, numbers[ends[1] :]) if rows.meshes else None
-        problem = Sweeps(rows, matrix, numbers[at : at + n], numbers[at + n : ends[0]],
-                         numbers[ends[0] : ends[1]], meshes=meshes)  # fmt: skip
+        problem = _of_numbers(rows, numbers)
         if kind == "newton":
             x = problem.newton_step(state[:n])
             return [*x, problem.residual(x)]
@@ -533,9 +529,94 @@ def _program(rows: RowKinds, kind: Literal["sweep", "newton"]) -> TracedFunction
         return [*x, *slips]
 
     size = n + (1 if kind == "newton" else k)
-    sizes = {"state": size, "times": 1, "numbers": n * n + n + k + rows.boxes + Meshes.count(rows)}
+    sizes = {"state": size, "times": 1, "numbers": _count(rows)}
     key = digest((kind, repr(rows), repr(SLIPS), sources()))
     return TracedFunction(kind, sizes, {"y": (size,)}, build, Iteration((1,)), key=key)
+
+
+def _count(rows: RowKinds) -> int:
+    """How many numbers a problem has."""
+    n = rows.size
+    return n * n + n + rows.contacts + rows.boxes + Meshes.count(rows)
+
+
+def _of_numbers(rows: RowKinds, numbers: Vector) -> Sweeps:
+    """A problem from its numbers, those of :class:`Padded`."""
+    n, at = rows.size, rows.size**2
+    matrix = [numbers[i * n : (i + 1) * n] for i in range(n)]
+    ends = at + n + rows.contacts, at + n + rows.contacts + rows.boxes
+    meshes = Meshes.of(rows, numbers[ends[1] :]) if rows.meshes else None
+    return Sweeps(rows, matrix, numbers[at : at + n], numbers[at + n : ends[0]],
+                  numbers[ends[0] : ends[1]], meshes=meshes)  # fmt: skip
+
+
+# ---- steps in parts ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Problems (m, …) of the rest of steps after dry friction has turned round in them.
+
+    ``share`` (m,) of the step before, 0 if nothing turns, with the impulses ``slide`` (m, r) of a
+    whole step. ``rest`` begins from ``start`` (m, n).
+    """
+
+    share: Array
+    slide: Array
+    rest: ArrayProblem
+    start: Array
+
+    @staticmethod
+    def of(problems: ArrayProblem, before: Array, x: Array, sizes: Array, struck: Array) -> Parts:
+        """The parts (:meth:`.Reversal.first`) of steps with impulses x, side by side (m, …)."""
+        padded = problems.compiled or Padded.of(problems, problems.rows)
+        program = _reversal(padded.wide, problems.compiled is not None)
+        wide, at, rows, count = padded.wide, padded.at, problems.rows, len(x)
+        first = wide.size - wide.rubbing
+        rubbing = at[rows.size - rows.rubbing :] - first
+        impulses, rates = np.zeros((count, wide.size)), np.zeros((count, wide.rubbing))
+        impulses[:, at], rates[:, rubbing] = x, before
+        y = program(impulses, rates, np.stack([sizes, struck], axis=1), padded.numbers)
+        lengths = 1, wide.rubbing, wide.size, wide.boxes, wide.size, Meshes.count(wide)
+        share, slide, b, bounds, start, numbers = np.split(y, np.cumsum(lengths)[:-1], axis=1)
+        meshes = None
+        if rows.meshes:
+            all_of = Meshes.side_by_side(wide, numbers)
+            among = np.arange(rows.meshes)
+            meshes = Meshes(
+                all_of.slopes[:, among[:, None], at], *(each[:, among] for each in all_of.rest)
+            )
+        rest = replace(problems, b=b[:, at], bounds=bounds[:, : rows.boxes], meshes=meshes)
+        return Parts(share[:, 0], slide[:, rubbing], rest, start[:, at])
+
+    def some(self, at: Mask) -> Parts:
+        """Some of them."""
+        return Parts(self.share[at], self.slide[at], self.rest.nth(at), self.start[at])
+
+    def joined(self, rest: Array) -> tuple[Array, Array]:
+        """Impulses of whole steps, and early ones (m, n), by those of the rest."""
+        parts = Reversal(self.share, list(self.slide.T)).joined(list(rest.T))
+        x, early = (stack(each, self.share.shape) for each in parts)
+        return x, early
+
+
+@functools.cache
+def _reversal(rows: RowKinds, compiles: bool) -> TracedFunction:
+    """(x; rates at the beginning; size and ``struck``; numbers) → share, slide, and the problem of
+    the rest: b, bounds, start, meshes.
+    """
+
+    def build(x: Vector, before: Vector, more: Vector, numbers: Vector) -> list[Scalar]:
+        problem = _of_numbers(rows, numbers)
+        first = Reversal.first(problem, before, x, *more)
+        rest = first.rest(problem)
+        meshes = rest.meshes.numbers() if rest.meshes is not None else []
+        return [first.share, *first.slide, *rest.b, *rest.bounds, *first.start(x), *meshes]
+
+    sizes = {"x": rows.size, "before": rows.rubbing, "more": 2, "numbers": _count(rows)}
+    count = 1 + rows.rubbing + 2 * rows.size + rows.boxes + Meshes.count(rows)
+    key = digest(("reversal", repr(rows), sources()))
+    return TracedFunction("reversal", sizes, {"y": (count,)}, build, key=key, compiles=compiles)
 
 
 def _newton(problem: ArrayProblem, x: Array, goal: float, regular: float, steps: int) -> Array:

@@ -219,8 +219,8 @@ class Meshes:
         """The same on lists."""
         return Meshes(*(each.tolist() for each in (self.slopes, *self.rest)))
 
-    def nth(self, i: int) -> Meshes:
-        """One of several side by side, on arrays."""
+    def nth(self, i: Any) -> Meshes:
+        """One or some of several side by side, on arrays."""
         return Meshes(*(each[i] for each in (self.slopes, *self.rest)))
 
     def transmitted(self, i: int, x: Vector) -> Scalar:
