@@ -5,18 +5,22 @@ from __future__ import annotations
 import json
 import sys
 import warnings
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+import texts
 from cases import few
 from scipy.spatial.transform import Rotation
+from texts import link, loop, robot
 
 import robomodel as rm
 from robomodel.identification import complete_log
 from robomodel.identification.joint_logs import TOPIC, read_joint_log
+from robomodel.model.spins import find_spins
 
 ROOT = Path(__file__).parent.parent
 LEG = rm.robots.load("planar_leg_linkage")
@@ -253,3 +257,39 @@ def test_the_node_of_ros(monkeypatch: pytest.MonkeyPatch) -> None:
         warnings.simplefilter("error")
         assert not completion.fill(message, SimpleNamespace())
     assert completion.lost == 1
+
+
+def test_spins_of_rods_may_be_left_open() -> None:
+    """A crank pulls a rocker by a rod between two balls: by the rod's length, and at least rates.
+
+    The rod's turn about its line is known to nobody: its rate is what makes the ball's least.
+    """
+    rod = 0.5
+    model = rm.load(
+        robot(
+            link("crank"), link("rod"), link("rocker"),
+            texts.joint("crank", "base", "crank"),
+            texts.joint("ball", "crank", "rod", "0 0.1 0", kind="spherical"),
+            texts.joint("rocker", "base", "rocker", "0.5 0.02 0.1", axis="0 0.6 0.8"),
+            loop("end", "spherical", "rod", "rocker", f"{rod} 0 0", "0 0.12 0", more=""),
+        )
+    )  # fmt: skip
+    assert len(find_spins(model)) == 1
+    at = model.joint_positions(model.neutral())
+    t = np.linspace(0.0, 1.0, 400)
+    swing = 0.4 * np.sin(3.0 * t)
+    states = rm.joint_states(model, {"crank": at["crank"] + swing},
+                             {"crank": 1.2 * np.cos(3.0 * t)})  # fmt: skip
+    assert not np.any(states["status"])
+    q, v = states["q"], states["v"]
+    ends = [rm.frame_pose(model, q, (name, x))[:, :3, 3]
+            for name, x in (("crank", (0.0, 0.1, 0.0)), ("rocker", (0.0, 0.12, 0.0)))]  # fmt: skip
+    np.testing.assert_allclose(np.linalg.norm(ends[0] - ends[1], axis=1), rod, rtol=1e-10)
+    g = model.constraint_jacobian(q)
+    spin = np.linalg.svd(g[:, [0, 4]])[2][:, -1]  # neither crank nor rocker moves
+    rates = np.einsum("nij,nj->ni", g, v)
+    across = np.einsum("nij,nj->ni", g, spin)
+    np.testing.assert_allclose(np.einsum("ni,ni->n", rates, across), 0.0, atol=1e-9)
+    steps = np.array([model.difference(one, other) for one, other in pairwise(q)])
+    means = 0.5 * (v[1:] + v[:-1]) * (t[1] - t[0])
+    np.testing.assert_allclose(steps, means, atol=2e-5)

@@ -13,7 +13,9 @@ from robomodel.arrays import Array
 from robomodel.errors import check_names, few, no_model, warn
 from robomodel.model import Model
 from robomodel.model.configurations.moving import solve
+from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import Joint
+from robomodel.model.spins import find_spins
 from robomodel.tolerances import SINGULAR
 
 AGREE = 0.02  # [rad, m] more than encoders of one linkage are apart by play and zeros
@@ -32,7 +34,9 @@ def joint_states(
     """The states of all joints, from those of some: motors', or whichever have encoders.
 
     States follow each other along the last batch axis, so that loops stay on their branch. Of more
-    joints than there are freedoms, independent ones come first, and the others are compared. What
+    joints than there are freedoms, independent ones come first, and the others are compared. Spins
+    of rods between two balls, which no motor turns, may be left open: rods go along by the least
+    rates of joints. What
     lacks joints (their readings are not-a-number), contradicts itself by more than 0.02 rad or m,
     or cannot be closed is not-a-number, with a RuntimeWarning that counts it.
 
@@ -122,7 +126,10 @@ def incomplete(lacking: int, off: int) -> str:
 def determining(
     model: Model, singles: Mapping[str, Joint], names: Mapping[str, object] | Sequence[str]
 ) -> tuple[str, ...] | None:
-    """The joints among these that determine all others, independent ones first; None if none do."""
+    """The joints among these that determine all others, independent ones first; None if none do.
+
+    All others but for spins of rods.
+    """
     g = _driven(model)
     at = {name: node.freedoms[0] for name, node in _nodes(model)}
     chosen: list[str] = []
@@ -130,7 +137,20 @@ def determining(
         size = np.linalg.svd(g[[at[each] for each in (*chosen, name)]], compute_uv=False)
         if len(chosen) < g.shape[1] and size[-1] > SINGULAR * size[0]:
             chosen.append(name)
-    return tuple(chosen) if len(chosen) == g.shape[1] else None
+    known = np.concatenate([g[[at[each] for each in chosen]], _spinning(model)])
+    return tuple(chosen) if np.linalg.matrix_rank(known, SINGULAR) == g.shape[1] else None
+
+
+@cached_on_model
+def _spinning(model: Model) -> Array:
+    """The directions (spins, freedoms) of velocities by which rods turn and nothing else moves."""
+    g, found = _driven(model), list[Array]()
+    for spin in find_spins(model):
+        others = [r for name, node in _nodes(model) if name not in spin.joints
+                  for r in node.freedoms]  # fmt: skip
+        _, size, right = np.linalg.svd(g[others])
+        found.append(right[int(np.sum(size > SINGULAR * size[0])) :])
+    return np.concatenate([np.zeros((0, g.shape[1])), *found])
 
 
 def _open(model: Model, names: Mapping[str, object]) -> list[str]:
@@ -139,7 +159,9 @@ def _open(model: Model, names: Mapping[str, object]) -> list[str]:
     g = _driven(model)[[at[each] for each in names]]
     _, size, right = np.linalg.svd(g)
     rank = int(np.sum(size > SINGULAR * size[0]))
-    free = np.max(np.abs(right[rank:]), axis=0) > SINGULAR
+    spins = _spinning(model)
+    rest = right[rank:] - right[rank:] @ np.linalg.pinv(spins) @ spins
+    free = np.max(np.abs(rest), axis=0) > SINGULAR
     labels = model.dof_names[model.nv - g.shape[1] :]
     return [name for name, loose in zip(labels, free, strict=True) if loose]
 
@@ -199,21 +221,39 @@ def _moved(model: Model, q: Array, wanted: Mapping[str, float]) -> Array:
     try:
         for n in range(1, count + 1):
             part = {name: begin[name] + n / count * (x - begin[name]) for name, x in wanted.items()}
-            at = model.configuration(part, guess=at)
+            at = model.configuration(part, guess=_ahead(model, at, part))
     except ValueError:
         # the straight way need not be the only one
         at = solve(model, wanted, q, None, other_modes=False)
     return at
 
 
+def _ahead(model: Model, q: Array, wanted: Mapping[str, float]) -> Array:
+    """Where the least rates of joints lead that move joints to where they are wanted.
+
+    q itself where these determine all others.
+    """
+    g = model.constraint_jacobian(q)
+    if len(wanted) == g.shape[1] - _base(model):
+        return q
+    at, place = {name: node.freedoms[0] for name, node in _nodes(model)}, model.joint_positions(q)
+    away = {name: np.array([x - float(place[name])]) for name, x in wanted.items()}
+    return model.integrate(q, _velocities(model, g[None], at, away)[0])
+
+
 def _velocities(model: Model, g: Array, at: Mapping[str, int], rows: Mapping[str, Array]) -> Array:
-    """Velocities (n, nv) with these rates of joints, by least squares; the base is at rest."""
+    """Velocities (n, nv) with these rates of joints, by least squares; the base is at rest.
+
+    Where they leave spins of rods open, the rates of all joints are the least.
+    """
     base = _base(model)
     v = np.zeros((len(g), model.nv))
     by = g[:, [at[name] for name in rows], base:]
     rates = np.stack(list(rows.values()), axis=1)
     fine = np.isfinite(by).all(axis=(1, 2)) & np.isfinite(rates).all(axis=1)
-    inverse = np.linalg.pinv(by[fine], rcond=SINGULAR)
+    every = np.linalg.cholesky(np.einsum("nij,nik->njk", g[fine, :, base:], g[fine, :, base:]))
+    back = np.linalg.inv(np.swapaxes(every, 1, 2))  # of unit sum of squares of all rates
+    inverse = back @ np.linalg.pinv(by[fine] @ back, rcond=SINGULAR)
     v[fine, base:] = np.einsum("nij,nj->ni", inverse, rates[fine])
     v[~fine] = np.nan
     return v
