@@ -123,7 +123,7 @@ def test_an_inertia_without_end_at_a_dead_point(run, tmp_path: Path) -> None:
     assert code != 0
     assert "no constant is the best for 'rocker_joint'" in err
     page = tmp_path / "page.html"
-    run("armature", "crank_rocker", "-o", str(page))
+    run("armature", "crank_rocker", "--html", str(page))
     axes = page.read_text().partition('data-axes="')[2].partition('"')[0].split()
     assert float(axes[7]) < 1000.0  # what goes to infinity is cut off, and the rest can be seen
 
