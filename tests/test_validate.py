@@ -136,6 +136,30 @@ def test_other_ways_to_close_are_told_apart() -> None:
         assert words in text
 
 
+@pytest.mark.parametrize(("crank", "modes"), [(0.08, 2), (0.3, 1), (0.45, 1)])
+def test_assembly_modes_of_two_freedoms_are_counted(crank: float, modes: int) -> None:
+    """A five-bar's elbow changes sides where its equal rods are in line, as the cranks say.
+
+    Their ends are then 1 m apart, or meet: with a ground of 0.2 these of 0.08 do neither.
+    """
+    report = rm.validate(
+        rm.load(
+            robot(
+                *(link(name) for name in ("left", "left_rod", "right", "right_rod")),
+                joint("left", "base", "left", mark=True, more='<initial position="1.6"/>'),
+                joint("left_rod", "left", "left_rod", f"{crank} 0 0", mark=False),
+                joint("right", "base", "right", "0.2 0 0", mark=True,
+                      more='<initial position="1.5"/>'),
+                joint("right_rod", "right", "right_rod", f"{crank} 0 0", mark=False),
+                loop("pin", "revolute", "left_rod", "right_rod", "0.5 0 0", "0.5 0 0"),
+            )
+        )
+    )  # fmt: skip
+    assert [study.modes for study in report.linkages] == [modes]
+    (text,) = (each.message for each in report.findings if each.check == "branches")
+    assert ("2 assembly modes were found within limits; there may be more" in text) == (modes == 2)
+
+
 @pytest.mark.slow
 def test_reports_are_the_same_every_time() -> None:
     one, other = (rm.validate(rm.robots.load("crank_rocker")) for _ in range(2))

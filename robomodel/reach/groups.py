@@ -25,7 +25,7 @@ from robomodel.mechanism.constraints import (
     Perpendicular,
     Polynomial,
 )
-from robomodel.mechanism.continuation import CROSSING, Continuation, Limits, Points, joined
+from robomodel.mechanism.continuation import CROSSING, Continuation, Ends, Limits, Points, joined
 from robomodel.mechanism.joints import Revolute
 from robomodel.mechanism.walks import (
     WALK_ALONG,
@@ -290,8 +290,9 @@ class Group:
         """Which closed configurations (n, nq) within limits a path leads to, as far as is known."""
         if not self.freedoms:
             return np.asarray(np.max(np.abs(self._away(self.start[None], q)), axis=1) < SAME_POINT)
-        one = self.freedoms == 1
-        return np.array([self._on(x) if one else self._led(x) for x in q], dtype=bool)
+        if self.freedoms == 1:
+            return np.array([self._on(x) for x in q], dtype=bool)
+        return self._led(q)
 
     def _away(self, q0: Array, q1: Array) -> Array:
         """The way between configurations but for full turns."""
@@ -308,14 +309,17 @@ class Group:
         off = np.linalg.norm(self._away(there, np.broadcast_to(q, there.shape)), axis=1)
         return bool(np.any(closed & (size < 1.5 * WALK_ALONG) & (off < SAME_POINT)))
 
-    def _led(self, q: Array) -> bool:
-        """True if one of the nearest points of the pool is reached straight from there."""
-        pool, joints = self.pool, self.joints
-        away = self._away(np.broadcast_to(q, pool.q.shape), pool.q)
-        near = np.argsort(np.linalg.norm(away, axis=1))[:TRIED]
-        start = self.along.at(np.tile(q, (len(near), 1)))
-        goal = start.q[:, joints.places] + away[near] @ joints.rows.T
-        return bool(np.any(lead(self.along, start, joints, goal)[1] == 0))
+    def _led(self, q: Array) -> Mask:
+        """For which rows one of the nearest points of the pool is reached straight from there."""
+        pool, joints, tried = self.pool, self.joints, min(TRIED, len(self.pool.q))
+        ways = np.empty((len(q), tried, pool.n.shape[1]))
+        for x, mine in zip(q, ways, strict=True):
+            away = self._away(np.broadcast_to(x, pool.q.shape), pool.q)
+            mine[:] = away[np.argsort(np.linalg.norm(away, axis=1))[:tried]]
+        start = self.along.at(np.repeat(q, tried, axis=0))
+        goal = start.q[:, joints.places] + ways.reshape(-1, ways.shape[2]) @ joints.rows.T
+        led = lead(self.along, start, joints, goal)[1] == Ends.FINE
+        return np.asarray(np.any(led.reshape(len(q), tried), axis=1))
 
     # ---- positions
 

@@ -17,7 +17,7 @@ from robomodel.model.elements import Cluster, units_of
 from robomodel.model.model import Model
 from robomodel.model.spins import find_spins
 from robomodel.reach.curves import Curve, Singularity, curves, full_rank_rows
-from robomodel.reach.groups import merged
+from robomodel.reach.groups import Group, merged
 from robomodel.reach.limb import limb_bodies
 from robomodel.reach.motions import ClusterMotion
 from robomodel.reach.ranges import RangesFrom, joint_range
@@ -29,6 +29,7 @@ from robomodel.tolerances import OPEN, SAME
 SWEPT_SAMPLES = 400
 FEW_FREEDOMS = 3  # most freedoms with curves from other samples, too
 MODES, NAMED = 4, 6  # other ways to close that are looked at, and joints that are named of one
+RANDOM_STARTS = 96  # positions from which loops are closed
 OTHER_STARTS = 3  # worst samples from which clusters of several freedoms are swept, too
 CHOICES = 500  # most choices of independent coordinates that are compared
 DRAWN_SINGULARITIES = 4  # most singularities that are drawn
@@ -57,6 +58,7 @@ class LinkageStudy:
     its independent joints at neutral, limits aside. ``chosen`` and ``best``: independent
     coordinates, the latter the best of all (None if there are too many to compare).
     ``limb``: joints of one freedom that carry the limb; ``reaches``: how far these go, in words.
+    ``modes``: assembly modes that were found within limits; 0: none were sought.
     ``mode``: where the joints are in the nearest way to close to which no path leads, in words:
     another assembly mode. ``other``: the nearest other way to close, or nothing. ``columns``: the
     independent velocities that are swept.
@@ -87,6 +89,7 @@ class LinkageStudy:
     limb: tuple[str, ...] = ()
     reaches: tuple[str, ...] = ()
     mode: str = ""
+    modes: int = 0
 
     def placed(self, event: Singularity, sweep: Curve) -> str:
         """Where the limb's joints are at a singularity of a sweep; nothing if it is one of them."""
@@ -166,7 +169,8 @@ class LinkageStudy:
             for sweep in self.sweeps
         ]
         names = ("cluster", "joints", "independent", "mobility", "velocities", "rows", "rank",
-                 "start_gap", "start_condition", "gap", "branches", "samples", "best")  # fmt: skip
+                 "start_gap", "start_condition", "gap", "branches", "modes", "samples",
+                 "best")  # fmt: skip
         data: dict[str, Any] = plain(picked(self, *names, condition="chosen") | {"sweeps": sweeps})
         return data
 
@@ -230,6 +234,7 @@ def study(model: Model, cluster: Cluster, rotors: Turned) -> LinkageStudy:
         limb=limb,
         reaches=tuple(joint_range(model, name).words for name in limb),
         mode=next(_modes(model, motion, branches[1 : 1 + MODES]), ""),
+        modes=_assembly_modes(model, motion, rng),
     )
 
 
@@ -368,8 +373,7 @@ def _branches(motion: ClusterMotion, start: Array, rng: np.random.Generator) -> 
 
     None if a motion that the independent joints leave free gives infinitely many.
     """
-    columns = list(motion.cluster.columns)
-    count = 96
+    columns, count = list(motion.cluster.columns), RANDOM_STARTS
     moves = rng.uniform(-math.pi, math.pi, (count, len(motion.columns))) * motion.unit
     moves[:, columns] = 0.0
     guesses = motion.geometry.integrate(np.broadcast_to(start, (count, len(start))), moves)
@@ -386,6 +390,45 @@ def _branches(motion: ClusterMotion, start: Array, rng: np.random.Generator) -> 
     return sorted(
         configurations, key=lambda q: float(np.max(np.abs(motion.geometry.difference(start, q))))
     )
+
+
+def _assembly_modes(model: Model, motion: ClusterMotion, rng: np.random.Generator) -> int:
+    """How many assembly modes were found within limits, the robot's own included; 0: none sought.
+
+    Random positions are closed, and sorted by what paths lead to from the first of each mode. Those
+    of groups that no condition relates multiply. At most :data:`MODES` of a group are told apart,
+    and none are sought where one has more than two freedoms, of which walks miss too much.
+    """
+    linkage = next(x for x in reachable(model).linkages if x.cluster is motion.cluster)
+    moving = [group for group in linkage.groups if group.freedoms]
+    if any(group.freedoms > 2 for group in moving):
+        return 0
+    return math.prod(len(_modes_of(motion, group, rng)) for group in moving)
+
+
+def _modes_of(motion: ClusterMotion, group: Group, rng: np.random.Generator) -> list[Group]:
+    """A group from a configuration of each assembly mode that was found within limits."""
+    start, columns = group.start, list(group.columns)
+    held = [c for c in range(len(motion.columns)) if c not in columns]
+    at, far = motion.positions(start), math.pi * motion.unit
+    low, high = np.maximum(motion.low, at - far), np.minimum(motion.high, at + far)
+    moves = rng.uniform(low, np.maximum(low, high), (RANDOM_STARTS, len(at))) - at
+    moves[:, held] = 0.0
+    guesses = motion.geometry.integrate(np.broadcast_to(start, (len(moves), len(start))), moves)
+    q, closed = motion.close(guesses, held=held)
+    q = np.array([motion.geometry.integrate(start, motion.unit * motion.wrapped(
+        motion.geometry.difference(start, x))) for x in q[closed]])  # fmt: skip
+    left, modes = (q[motion.within(q)] if len(q) else q), [group]
+    left = left[~group.contains(left)]
+    for _ in range(MODES - 1):
+        if not len(left):
+            break
+        new, left = group.starting(left[0]), left[1:]
+        known = np.concatenate([each.pool.q[:: 1 + len(each.pool.q) // MODES] for each in modes])
+        if not np.any(new.contains(np.concatenate([*(each.start[None] for each in modes), known]))):
+            modes.append(new)
+            left = left[~new.contains(left)]
+    return modes
 
 
 def _modes(model: Model, motion: ClusterMotion, ways: Sequence[Array]) -> Iterator[str]:

@@ -18,7 +18,7 @@ from robomodel.reach.curves import Curve, Singularity
 from robomodel.reports.document import Finding, note, warning
 from robomodel.reports.validation.bounds import BOUNDS
 from robomodel.reports.validation.context import CheckContext
-from robomodel.reports.validation.linkage import LinkageStudy
+from robomodel.reports.validation.linkage import RANDOM_STARTS, LinkageStudy
 from robomodel.tolerances import CLOSED, PARALLEL, SAME, SINGULAR, WRITTEN
 
 # ---- structure -----------------------------------------------------------------------------------
@@ -225,16 +225,20 @@ def check_closing(context: CheckContext) -> Iterator[Finding]:
                 linkage.outside,
                 "rad or m",
             )
-        if linkage.branches > 1:
+        if linkage.branches > 1 or linkage.modes > 1:
             at_drawn = "the one nearest to where the file puts its joints"
             if math.isinf(linkage.start_condition):
                 at_drawn = "one of those through where the file puts its joints, which is singular"
             yield note(
                 "branches",
                 source,
-                f"closes in {linkage.branches} ways with the independent joints of cluster "
-                f"'{cluster.name}' at neutral; the neutral configuration is on {at_drawn}"
-                f"{_other_modes(linkage)}",
+                (
+                    f"closes in {linkage.branches} ways with the independent joints of cluster "
+                    f"'{cluster.name}' at neutral; the neutral configuration is on {at_drawn}"
+                    if linkage.branches > 1
+                    else f"closes in other ways than that of cluster '{cluster.name}' at neutral"
+                )
+                + _other_modes(linkage),
                 "nothing to do if that is as it was built; else write other initial positions",
                 linkage.branches,
                 "ways",
@@ -243,14 +247,20 @@ def check_closing(context: CheckContext) -> Iterator[Finding]:
 
 def _other_modes(linkage: LinkageStudy) -> str:
     """The ways to close that the robot does not get to, in words."""
+    number = ""
+    if linkage.modes > 1:
+        number = (
+            f". From {RANDOM_STARTS} random starts {linkage.modes} assembly modes were found "
+            "within limits; there may be more"
+        )
     if not linkage.mode:
-        return ", and the robot gets to the nearest others without being taken apart"
+        return f", and the robot gets to the nearest others without being taken apart{number}"
     found = (
         "is out of its reach" if linkage.mobility == 1 else "is out of its reach, as far as found"
     )
     return (
         f". Another assembly mode, with {linkage.mode}, {found}: reports and random "
-        "configurations leave it out"
+        f"configurations leave it out{number}"
     )
 
 
