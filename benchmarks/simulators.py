@@ -23,7 +23,12 @@ from typing import Any
 
 import robomodel as rm
 from robomodel.errors import MissingPackageError
-from robomodel.reports.comparison.in_simulator import ADAPTERS, ENDINGS, compare_in
+from robomodel.reports.comparison.in_simulator import (
+    ADAPTERS,
+    ENDINGS,
+    compare_in,
+    import_simulator,
+)
 from robomodel.simulators import PROGRAMS, Format, Simulator
 from robomodel.simulators.beside import percent
 from robomodel.writing import write_for
@@ -39,6 +44,7 @@ Results = dict[str, dict[str, dict[str, Any]]]
 
 def measured(model: rm.Model, simulator: Simulator, form: Format) -> dict[str, Any]:
     """What a simulator makes of a robot in a file of this format that is written for it."""
+    import_simulator(simulator)
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         path = Path(folder) / f"robot{ENDINGS[form]}"

@@ -21,7 +21,8 @@ from robomodel.reports.comparison.in_simulator import ADAPTERS
 from robomodel.simulators import BEHAVIOURS, PROGRAMS, behaviours
 from robomodel.simulators.page import BEGIN, with_table
 from robomodel.simulators.readings import CONCERNS
-from robomodel.simulators.written import with_mimics, with_plain_names
+from robomodel.simulators.written import with_beads, with_mimics, with_plain_names
+from robomodel.vocabulary.inertias import principal
 
 ROOT = Path(__file__).parent.parent
 INERTIAL = (
@@ -204,6 +205,31 @@ def test_links_that_become_a_part_of_their_carrier_have_masses_for_pybullet(tmp_
     rm.write_urdf(rm.load(text), path, simulator="pybullet")
     light = [link.name for link in rm.load(path).description.links if link.inertial is None]
     assert "tip" not in light
+
+
+def test_newton_leaves_inertias_of_its_files_alone(tmp_path: Path) -> None:
+    """Frames of nearly no inertia, and moments that are the sum of the others."""
+    thin = INERTIAL.format(0.5).replace('izz="0.015"', 'izz="0.022"')
+    frame = INERTIAL.format(1e-9)
+    for moment in ("0.01", "0.012", "0.015"):
+        frame = frame.replace(f'="{moment}"', '="0"')
+    tip = TIP.replace('<link name="tip"/>', f'<link name="tip">{frame}</link>')
+    model = rm.load(arm(more=tip).replace(INERTIAL.format(0.5), thin))
+    assert CONCERNS["moments of nearly zero"](model.description) == ("tip",)
+    written = with_beads(model.description)
+    for link in written.links:
+        if link.inertial:
+            a, b, c = principal(link.inertial)[0]
+            assert a >= 1e-10
+            assert np.float32(a) + np.float32(b) > np.float32(c)
+    path = tmp_path / "arm.urdf"
+    rm.write_urdf(model, path, simulator="newton")
+    q = np.array([0.3, -0.4, 0.2])
+    np.testing.assert_allclose(rm.crba(rm.load(path), q), rm.crba(model, q), rtol=2e-6, atol=1e-9)
+    odd = INERTIAL.format(0.5).replace('izz="0.015"', 'izz="0.03"')
+    with pytest.warns(rm.DescriptionWarning, match="no body"):
+        description = rm.load(arm().replace(INERTIAL.format(0.5), odd)).description
+    assert with_beads(description).links[-1].inertial == description.links[-1].inertial
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ import numpy as np
 
 from robomodel.arrays import Array
 from robomodel.simulators.loaded import Numbers, Place, Source, State, held_rows, kind_of, spread
+from robomodel.tolerances import HUGE
 
 STEP = 1e-5  # s
 
@@ -28,7 +29,9 @@ class GenesisModel:
             show_viewer=False,
             sim_options=genesis.options.SimOptions(dt=STEP, gravity=source.gravity),
             rigid_options=genesis.options.RigidOptions(
-                enable_collision=False, enable_joint_limit=False
+                enable_collision=False,
+                enable_joint_limit=False,
+                integrator=genesis.integrator.Euler,
             ),
         )
         words: dict[str, Any] = {"default_armature": 0.0} if source.advised else {}
@@ -40,6 +43,10 @@ class GenesisModel:
         self.entity = self.scene.add_entity(morph)
         self.scene.build()
         self.nv = int(self.entity.n_dofs)
+        if self.nv:  # without dry friction and limits of effort
+            unbounded = np.full(self.nv, HUGE)
+            self.entity.set_dofs_frictionloss(np.zeros(self.nv))
+            self.entity.set_dofs_force_range(-unbounded, unbounded)
         self.places, self.limits = [], {}
         lower, upper = (np.asarray(each).reshape(-1) for each in self.entity.get_dofs_limit())
         self.positions: dict[str, tuple[int, int]] = {}

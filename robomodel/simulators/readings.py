@@ -193,6 +193,17 @@ def unphysical(description: Description) -> tuple[str, ...]:
     )  # fmt: skip
 
 
+def raised(inertial: Inertial) -> bool:
+    """True if Newton raises its moments: the least below a millionth of the largest, or 1e-10."""
+    least, _, largest = principal(inertial)[0]
+    return inertial.mass > 0.0 and least < max(1e-6 * largest, 1e-10)
+
+
+def flat(description: Description) -> tuple[str, ...]:
+    """Links with a mass and a moment of inertia that is nearly zero."""
+    return tuple(link.name for link in description.links if link.inertial and raised(link.inertial))
+
+
 def idle(description: Description) -> tuple[str, ...]:
     """Joints with armature and an effort limit of zero."""
     return tuple(
@@ -333,6 +344,26 @@ def without_references(description: Description) -> Description:
     )
 
 
+def with_raised_moments(description: Description) -> Description:
+    """Nearly zero moments of links raised by 1e-6 kg m², and the others by as much."""
+
+    def lifted(inertial: Inertial) -> Inertial:
+        least, _, largest = principal(inertial)[0]
+        more = max(1e-6 * largest, 1e-10) - least + 1e-6
+        xx, xy, xz, yy, yz, zz = inertial.inertia
+        return replace(inertial, inertia=(xx + more, xy, xz, yy + more, yz, zz + more))
+
+    return replace(
+        description,
+        links=tuple(
+            replace(link, inertial=lifted(link.inertial))
+            if link.inertial and raised(link.inertial)
+            else link
+            for link in description.links
+        ),
+    )
+
+
 def with_heavy_frames(description: Description) -> Description:
     """A mass of 1 kg and moments of 1 kg m² for each link that has no ``<inertial>``."""
     names = set(weightless(description))
@@ -363,6 +394,7 @@ CONCERNS: Mapping[str, Concern] = {
     "springs between points, over joints": springs,
     "moving links without mass": unheld,
     "links without <inertial>": weightless,
+    "moments of nearly zero": flat,
     "equal limits": jammed,
     "balls": balls,
     "names with other signs than _": signs,

@@ -13,11 +13,15 @@ from robomodel.description import (
     JointSpring,
     Mimic,
     PolynomialCoupling,
+    Pose,
 )
+from robomodel.description.inertias import inertial_of, placed, scaled
+from robomodel.description.poses import compose
 from robomodel.mechanism.graph import root_link
 from robomodel.simulators.behaviours import Format, Simulator
-from robomodel.simulators.readings import pair_of, plain_name
-from robomodel.vocabulary.inertias import heavy, physical_inertias
+from robomodel.simulators.readings import pair_of, plain_name, raised
+from robomodel.tolerances import WRITTEN
+from robomodel.vocabulary.inertias import carriers, heavy, physical_inertias, principal
 
 _FRAME = Inertial(1e-9, (1e-12, 0.0, 0.0, 1e-12, 0.0, 1e-12))
 """For links without ``<inertial>``: little beside any robot, and enough for readers to take it."""
@@ -99,6 +103,57 @@ def with_masses(description: Description) -> Description:
     )
 
 
+def with_beads(description: Description) -> Description:
+    """Inertias that Newton leaves alone: in single precision those of bodies, none nearly zero.
+
+    Links without ``<inertial>``, and fixed ones with moments that Newton raises, become a part of
+    their carrier but for a bead; moments that are the sum of the others get some slack.
+    """
+    description = physical_inertias(description)
+    above = {joint.child: joint for joint in description.joints}
+    inertials = {link.name: link.inertial for link in description.links}
+    held = carriers(description)
+    for link in description.links:
+        if link.inertial and not raised(link.inertial):
+            continue
+        carrier, pose = link.name, Pose()
+        while (joint := above.get(carrier)) is not None and joint.type == "fixed":
+            carrier, pose = joint.parent, compose(joint.origin, pose)
+        whole = inertials[carrier]
+        if joint is None or (carrier == link.name and (whole or link.name not in held)):
+            continue
+        inertials[link.name] = _BEAD
+        if carrier != link.name and whole:
+            rest = placed(whole, Pose()) + placed(scaled(_BEAD, -1.0), pose)
+            if link.inertial:
+                rest = rest + placed(link.inertial, pose)
+            inertials[carrier] = inertial_of(rest, whole.source)
+    return replace(
+        description,
+        links=tuple(
+            replace(link, inertial=each and _with_slack(each))
+            for link in description.links
+            for each in (inertials[link.name],)
+        ),
+    )
+
+
+_BEAD = Inertial(1e-9, (2e-10, 0.0, 0.0, 2e-10, 0.0, 2e-10))
+"""Little beside any robot; Newton raises moments below 1e-10."""
+
+
+def _with_slack(inertial: Inertial) -> Inertial:
+    """A body's inertia with its largest moment below the others' sum in single precision, too."""
+    (a, b, c), axes = principal(inertial)
+    lack = c - (a + b) * (1.0 - WRITTEN)
+    if lack <= 0.0 or c > (a + b) * (1.0 + WRITTEN) or raised(inertial):
+        return inertial
+    (xx, xy, xz), (_, yy, yz), (_, _, zz) = (
+        (axes * (a + lack / 2.0, b + lack / 2.0, c)) @ axes.T
+    ).tolist()
+    return replace(inertial, inertia=(xx, xy, xz, yy, yz, zz))
+
+
 def without_frame_below_base(description: Description) -> Description:
     """The root link left out where it is a frame without mass on which a floating joint stands.
 
@@ -166,9 +221,9 @@ _CHANGES: Mapping[tuple[Simulator, Format], tuple[_Change, ...]] = {
     ("drake", "urdf"): (with_mimics, without_frame_below_base),
     ("drake", "sdf"): (with_mimics,),
     ("drake", "mjcf"): (with_masses,),
-    ("newton", "mjcf"): (with_plain_names,),
-    ("newton", "urdf"): (with_mimics, without_frame_below_base),
-    ("newton", "usd"): (with_mimics,),
+    ("newton", "mjcf"): (with_beads, with_plain_names),
+    ("newton", "urdf"): (with_mimics, without_frame_below_base, with_beads),
+    ("newton", "usd"): (with_mimics, with_beads),
     ("isaaclab", "urdf"): (with_mimics, without_frame_below_base),
     ("isaaclab", "usd"): (with_mimics,),
     ("gazebo", "sdf"): (with_mimics,),

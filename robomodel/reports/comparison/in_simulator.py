@@ -157,7 +157,7 @@ def compare_in(
         return _compared(
             model, simulator, str(path), samples, seed, advised=advised, explain=explain
         )
-    _found(simulator)
+    import_simulator(simulator)
     form = PROGRAMS[simulator].formats[0]
     with tempfile.TemporaryDirectory() as folder:
         file = os.path.join(folder, model.name.replace(os.sep, "_") + ENDINGS[form])
@@ -168,7 +168,7 @@ def compare_in(
         return _compared(model, simulator, file, samples, seed, advised=True, explain=explain)
 
 
-def _found(simulator: Simulator) -> None:
+def import_simulator(simulator: Simulator) -> None:
     """Import the simulator. Raises MissingPackageError where it is not installed.
 
     Before a file is written: Newton passes over its own schemas where USD was used before.
@@ -198,7 +198,7 @@ def _compared(
     explain: bool,
 ) -> InSimulator:
     """A file in a simulator; ``advised``: of one that is written for it."""
-    _found(simulator)
+    import_simulator(simulator)
     form = SUFFIXES.get(Path(file).suffix.lower())
     if form is None or form not in PROGRAMS[simulator].formats:
         reads = ", ".join(PROGRAMS[simulator].formats)
