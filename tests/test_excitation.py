@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from test_identify import hidden, noisy
+from test_losses import LEG as BELT
 
 import robomodel as rm
 from robomodel.cli import main
@@ -221,3 +222,18 @@ def test_gears_drive_and_are_driven() -> None:
     assert "hardly ever is driven, so that its efficiency there is not told: 'knee" in note
     with pytest.raises(rm.errors.UnknownNameError, match="losses: no actuator 'hip'"):
         rm.excitation(model, losses="hip")
+
+
+def test_limits_hold_for_forces_through_lossy_gears() -> None:
+    """Motors give more than inverse dynamics without losses says; requested limits hold too."""
+    text = BELT.replace('backdrive="0.75"/>', 'backdrive="0.75"/><motor effort="0.7"/>')
+    model = rm.load(text.replace('"0.85"', '"0.5"'))
+    found = quickly(model, torque={"knee": 1.6}, velocity=8.0, acceleration=60.0, steps=4)
+    u = rm.dynamics.motor_forces(model, found.q, found.v, found.a)
+    given = np.einsum("tij,tj->ti", rm.actuator_map(model, found.q), u)
+    assert np.allclose(found.tau, given, rtol=0.0, atol=1e-12)
+    shares = {each.name: each.share for each in found.limits if each.quantity == "torque"}
+    assert shares["hip"] == pytest.approx(np.abs(u[:, 0]).max() / 0.7, rel=1e-9)
+    assert shares["knee"] == pytest.approx(np.abs(given[:, 1]).max() / 1.6, rel=1e-9)
+    assert max(shares.values()) <= found.margin * (1.0 + 1e-9)
+    assert max(shares.values()) > 0.9 * found.margin

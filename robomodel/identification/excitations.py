@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robomodel.arrays import Array, Mask
-from robomodel.dynamics import actuator_map, passive_force
+from robomodel.dynamics import actuator_map, motor_forces, passive_force
 from robomodel.dynamics.actuators.maps import bounds, forces
 from robomodel.errors import UnknownNameError, argument, as_names, as_real, did_you_mean, few
 from robomodel.identification.base import split
@@ -454,7 +454,23 @@ class MotionLimits:
         rates = [LimitUse(m.name, "velocity", m.least_velocity, m.velocity_limit) for m in motors]
         return (*self.bounds, *torques, *rates)
 
-    def shares(self, q: Array, v: Array, a: Array, tau: Array) -> Array:
+    def needed(self, q: Array, v: Array, a: Array, tau: Array) -> tuple[Array, Array]:
+        """Forces on coordinates, and of motors (..., nu), by those of inverse dynamics.
+
+        With losses in gears coordinates that motors drive have what these give, times the ratios.
+        """
+        if not self.model.actuators:
+            return tau, np.zeros((*tau.shape[:-1], 0))
+        matrix = actuator_map(self.model, q)
+        u = forces(matrix, np.where(self.driven, tau, 0.0))
+        u = np.where(np.isnan(u) & ~np.isnan(tau[..., :1]), np.inf, u)
+        if not any(each.lossy for each in self.model.actuators):
+            return tau, u
+        u = np.where(np.isfinite(u), motor_forces(self.model, q, v, a), u)
+        given = np.einsum("...ij,...j->...i", matrix, u)
+        return np.where(self.driven & np.isfinite(given), given, tau), u
+
+    def shares(self, q: Array, v: Array, a: Array, tau: Array, motors: Array) -> Array:
         """Used fraction of each limit (..., n) by states and forces: 1 at the limit."""
         model = self.model
         jacobian = model.constraint_jacobian(q)
@@ -479,15 +495,12 @@ class MotionLimits:
                 x = spanning[kind][..., node.q if kind == "position" else node.v]
             result.append(bound.share_of(x))
         if model.actuators:
-            result += list(np.moveaxis(self._motors(q, v, tau), -1, 0))
+            result += list(np.moveaxis(self._motors(q, v, motors), -1, 0))
         return np.stack(result, axis=-1) if result else np.zeros((*q.shape[:-1], 1))
 
-    def _motors(self, q: Array, v: Array, tau: Array) -> Array:
-        """Used fractions of actuators' forces at their rates, then of their rates (..., 2 nu)."""
-        matrix = actuator_map(self.model, q)
-        u = forces(matrix, np.where(self.driven, tau, 0.0))
-        u = np.where(np.isnan(u) & ~np.isnan(tau[..., :1]), np.inf, u)
-        rates = np.einsum("...ij,...i->...j", matrix, v)
+    def _motors(self, q: Array, v: Array, u: Array) -> Array:
+        """Used fractions of actuators' forces u at their rates, then of their rates (..., 2 nu)."""
+        rates = np.einsum("...ij,...i->...j", actuator_map(self.model, q), v)
         least, most = bounds(self.model, rates)
         weakest, stall = bounds(self.model, None)
         half = 0.5 * (stall - weakest)
@@ -624,8 +637,10 @@ class FourierFamily:
             rows = regressor(self.model, q, v, a)
             tau = rows @ parameters(self.model).values
             tau = tau - passive_force(self.model, q, np.zeros_like(v))
+            tau, motors = self.limits.needed(q, v, a, tau)
             rows = self.losses.beside(rows, q, v, a)
-            return FourierMotion(x, q, v, a, rows, tau, self.limits.shares(q, v, a, tau))
+            shares = self.limits.shares(q, v, a, tau, motors)
+            return FourierMotion(x, q, v, a, rows, tau, shares)
 
     def _whole(self, x: Array) -> Array:
         result = np.zeros((*x.shape[:-1], self.model.nv))
