@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robomodel.arrays import Array, Mask
-from robomodel.dynamics import actuator_map, motor_forces, passive_force
-from robomodel.dynamics.actuators.maps import bounds, forces
+from robomodel.dynamics import actuator_map, passive_force
+from robomodel.dynamics.actuators.maps import bounds
 from robomodel.errors import UnknownNameError, argument, as_names, as_real, did_you_mean, few
 from robomodel.identification.base import split
-from robomodel.identification.gears import Losses
+from robomodel.identification.gears import Losses, given_by_motors
 from robomodel.identification.regressors import regressor
 from robomodel.model.arguments import as_array
 from robomodel.model.elements import position_names
@@ -454,22 +454,6 @@ class MotionLimits:
         rates = [LimitUse(m.name, "velocity", m.least_velocity, m.velocity_limit) for m in motors]
         return (*self.bounds, *torques, *rates)
 
-    def needed(self, q: Array, v: Array, a: Array, tau: Array) -> tuple[Array, Array]:
-        """Forces on coordinates, and of motors (..., nu), by those of inverse dynamics.
-
-        With losses in gears coordinates that motors drive have what these give, times the ratios.
-        """
-        if not self.model.actuators:
-            return tau, np.zeros((*tau.shape[:-1], 0))
-        matrix = actuator_map(self.model, q)
-        u = forces(matrix, np.where(self.driven, tau, 0.0))
-        u = np.where(np.isnan(u) & ~np.isnan(tau[..., :1]), np.inf, u)
-        if not any(each.lossy for each in self.model.actuators):
-            return tau, u
-        u = np.where(np.isfinite(u), motor_forces(self.model, q, v, a), u)
-        given = np.einsum("...ij,...j->...i", matrix, u)
-        return np.where(self.driven & np.isfinite(given), given, tau), u
-
     def shares(self, q: Array, v: Array, a: Array, tau: Array, motors: Array) -> Array:
         """Used fraction of each limit (..., n) by states and forces: 1 at the limit."""
         model = self.model
@@ -637,7 +621,7 @@ class FourierFamily:
             rows = regressor(self.model, q, v, a)
             tau = rows @ parameters(self.model).values
             tau = tau - passive_force(self.model, q, np.zeros_like(v))
-            tau, motors = self.limits.needed(q, v, a, tau)
+            tau, motors = given_by_motors(self.model, self.limits.driven, q, v, a, tau)
             rows = self.losses.beside(rows, q, v, a)
             shares = self.limits.shares(q, v, a, tau, motors)
             return FourierMotion(x, q, v, a, rows, tau, shares)

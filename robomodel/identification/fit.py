@@ -133,8 +133,9 @@ def fitted(
     """Fit noise and values in turn until they converge; sensor unknowns by Gauss-Newton.
 
     Forces that depend on a torque constant are compared as currents: otherwise, smaller constants
-    would reduce all forces and residuals without a better fit. ``passed`` is called with the number
-    of each pass.
+    would reduce all forces and residuals without a better fit. Behind lossy gears rows are compared
+    in units of the motors' forces, in which the errors of these are of one size
+    (:meth:`.Sensors.before_gears`). ``passed`` is called with the number of each pass.
     """
     nominal, directions = prior.nominal, prior.directions
     free, more = directions.shape[1], len(readings.unknowns)
@@ -142,8 +143,9 @@ def fitted(
     wide = np.hstack([directions, np.zeros((len(directions), more))])
     sure = np.diag(np.append(np.zeros(free), [u.deviation**-2.0 for u in readings.unknowns]))
     portions = readings.shares() if more else np.zeros((len(level), 0))
-    rows, forces = data.rows, data.forces
-    error = rows @ nominal - forces
+    rows, forces, ahead = data.rows, data.forces, readings.before_gears(np.zeros(more))
+    plain = rows @ nominal - forces
+    error = _through(ahead, plain)
     lost, share = np.zeros(len(level)), np.ones(len(level))
     z, x = np.zeros(free), np.zeros(more)
     spread = np.ones(len(level))
@@ -161,12 +163,14 @@ def fitted(
                 break
             alike = True
         if more or data.robust or not equations:
-            slopes = readings.slopes(x, nominal + directions @ z, error)
-            bend = np.where(data.measured[..., None], slopes, 0.0) - error[..., None] * portions
+            slopes = readings.slopes(x, nominal + directions @ z, plain)
+            slopes = _through(ahead, np.where(data.measured[..., None], slopes, 0.0))
+            bend, lines = slopes - error[..., None] * portions, _through(ahead, rows)
+            gap = lines @ (directions @ z) - error + bend @ x
             equations = [
                 _Equations.of(
-                    rows[:, i], directions, bend[:, i], forces[:, i] - rows[:, i] @ nominal
-                    + bend[:, i] @ x, data.loss(error[:, i], spread[i], i),
+                    lines[:, i], directions, bend[:, i], gap[:, i],
+                    data.loss(error[:, i], spread[i], i),
                 )
                 for i in range(len(level))
             ]  # fmt: skip
@@ -180,8 +184,9 @@ def fitted(
         x, moved = x + step, float(np.abs(step).max(initial=0.0))
         if more:
             rows, forces, _ = readings.at(x)
-            forces = np.where(data.measured, forces, 0.0)
-        error = rows @ (nominal + directions @ z) - forces
+            forces, ahead = np.where(data.measured, forces, 0.0), readings.before_gears(x)
+        plain = rows @ (nominal + directions @ z) - forces
+        error = _through(ahead, plain)
         assumed = wide.T @ prior.slopes(nominal + directions @ z)[1] @ wide + sure
         inverse = np.asarray(solved(gram - sure + assumed, np.eye(free + more)))
         if alike or more:
@@ -216,6 +221,11 @@ def fitted(
         nominal + directions @ z, directions @ covariance[:free, :free] @ directions.T, x,
         deviations, data._count * share, covariance[free:, free:],
     )  # fmt: skip
+
+
+def _through(matrices: Array | None, x: Array) -> Array:
+    """Matrices (n, nv, nv) times x (n, nv, …); x without them."""
+    return x if matrices is None else np.asarray(np.einsum("tij,tj...->ti...", matrices, x))
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robomodel.arrays import Array, Mask
-from robomodel.dynamics import passive_force
+from robomodel.dynamics import actuator_map as map_of_motors
+from robomodel.dynamics import motor_forces, passive_force
 from robomodel.dynamics import rnea as forces
 from robomodel.dynamics.actuators.maps import actuator_map
+from robomodel.dynamics.actuators.maps import forces as required
 from robomodel.dynamics.baselines import spanning_tree
 from robomodel.dynamics.recursions.rnea import rnea
 from robomodel.errors import UnknownNameError, as_names, check_names, few
@@ -123,6 +125,15 @@ class Gears:
         forward, back = efficiencies.T
         return np.asarray(np.where(self.driving(drive), forward, 1.0 / back))
 
+    def before(self, drive: Array, efficiencies: Array) -> Array:
+        """Matrices (..., nv, nv) from errors of forces behind the gears to those of the motors'.
+
+        Errors of these pass gears: behind one they are η_f as large while its motor drives, and
+        1/η_b while it is driven.
+        """
+        less = (1.0 / self.gains(drive, efficiencies) - 1.0)[..., None] * self._inverse
+        return np.asarray(np.eye(less.shape[-1]) + self._columns @ less)
+
     def lost(self, drive: Array, efficiencies: Array) -> Array:
         """Generalised forces (..., nv) that gears lose of the motors', without their bearings."""
         share = (1.0 - self.gains(drive, efficiencies)) * self.through(drive)
@@ -219,6 +230,25 @@ def carried(
             (row,) = node.freedoms
             needed = needed - joint.law.bias * model.constraint_jacobian(q)[..., row, :]
     return needed
+
+
+def given_by_motors(
+    model: Model, driven: ArrayLike, q: Array, v: Array, a: Array, tau: Array
+) -> tuple[Array, Array]:
+    """Forces on coordinates (..., nv), and of motors (..., nu), by those of inverse dynamics.
+
+    With losses in gears the ``driven`` (nv,) coordinates have what motors give, times the ratios.
+    """
+    if not model.actuators:
+        return tau, np.zeros((*tau.shape[:-1], 0))
+    matrix, driven = map_of_motors(model, q), np.asarray(driven, dtype=bool)
+    u = required(matrix, np.where(driven, tau, 0.0))
+    u = np.where(np.isnan(u) & ~np.isnan(tau[..., :1]), np.inf, u)
+    if not any(each.lossy for each in model.actuators):
+        return tau, u
+    u = np.where(np.isfinite(u), motor_forces(model, q, v, a), u)
+    given = np.einsum("...ij,...j->...i", matrix, u)
+    return np.where(driven & np.isfinite(given), given, tau), u
 
 
 def with_ratios(model: Model, factors: Mapping[str, float]) -> Model:

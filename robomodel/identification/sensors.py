@@ -200,6 +200,13 @@ class Sensors:
                 result[..., at] -= self._at_rows(lost[..., i, k])
         return result
 
+    def before_gears(self, x: Array) -> Array | None:
+        """:meth:`.Gears.before` (n, nv, nv); None if nothing is lost, or rows are means."""
+        if not self.lossy or self.windows is not None:
+            return None
+        drive = self._drive(self.motion(x), x)
+        return self._gears.before(drive, self._efficiencies(x)).reshape(-1, *2 * drive.shape[-1:])
+
     def _drive(self, motion: Motion, x: Array) -> Array:
         """The motors' generalised forces (..., nv)."""
         factors = {u.name: math.exp(e) for u, e in self.of("constant", x)}
