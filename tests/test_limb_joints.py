@@ -50,7 +50,7 @@ def test_limits_of_more_than_a_turn_are_none() -> None:
     text = (Path(__file__).parent / "data" / "limbs" / "ankle_rods_on_foot.xml").read_text()
     model = rm.load(text.replace('"-0.25 0.4"', '"-15 22.5"'))
     bodies = [model.joint_names.index(name) for name in ("pitch", "roll")]
-    q = sheet(model, bodies).draw(np.random.default_rng(0), 100)
+    q = sheet(model, tuple(bodies)).draw(np.random.default_rng(0), 100)
     at = model.joint_positions(q)
     assert 0.4 < np.max(np.abs(at["roll"])) < 0.6 + 1e-9
     assert np.max(at["pitch"]) < 0.5 + 1e-9

@@ -51,8 +51,8 @@ def armatures(lumped: OpenTree, *, samples: int = 200, seed: int = 0) -> tuple[A
     beside tendons, where the tree has these.
     """
     view, parts = lumped.basis.view, lumped.basis.parts
-    reached = sheet(view, [b for part in parts if part.cluster.kind == "loops"
-                           for b in part.bodies])  # fmt: skip
+    reached = sheet(lumped.basis.robot, tuple(b for part in parts if part.cluster.kind == "loops"
+                                              for b in part.bodies))  # fmt: skip
     q = reached.spread(np.random.default_rng(seed), samples)
     dense = dynamics.armature(view, q, kind="dense", backend="numpy")
     g = view.constraint_jacobian(q)

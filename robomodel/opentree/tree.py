@@ -36,7 +36,7 @@ from robomodel.mechanism.graph import WORLD, path
 from robomodel.model.build import build
 from robomodel.model.derived import cached_on_model
 from robomodel.model.model import Model
-from robomodel.model.parameters import with_parameters
+from robomodel.model.parameters import parameters, with_parameters
 from robomodel.model.spins import Spin, find_spins
 from robomodel.opentree.errors import (
     FAIR,
@@ -189,12 +189,17 @@ class Basis:
         return {joint.name: joint.limits for joint in opened.joints if joint.name in names}
 
     @cached_property
-    def description(self) -> Description:
-        """The tree with links as they are."""
+    def draft(self) -> Description:
+        """The tree with links as they are, without motors, with the file's limits."""
         view = self.view
-        tree = with_tendons(view) if self.tendons else approximate(view)
-        tree = _ended(view, self.parts, with_limits(self.robot, with_reflected(view, tree)))
-        return with_motors_at_neutral(view, tree) if self.tendons else _mimicking(view, tree)
+        tree = with_reflected(view, with_tendons(view) if self.tendons else approximate(view))
+        return tree if self.tendons else _mimicking(view, tree)
+
+    @cached_property
+    def description(self) -> Description:
+        """The same with motors, and with the limits that these and linkages give its joints."""
+        tree = _ended(self.view, self.parts, with_limits(self.robot, self.draft))
+        return with_motors_at_neutral(self.view, tree) if self.tendons else tree
 
     def on(self, tree: Model) -> TreeMap:
         """A tree with its relation to the robot."""
@@ -206,7 +211,7 @@ class Basis:
 
         Raises LinAlgError where the joints, or the robot's inertia, are singular.
         """
-        tree = self.on(_built(self.description))
+        tree = self.on(_built(self.draft))
         states = (exact_states(self.view, tree, self.parts, check=x) for x in (False, True))
         first, second = (Measure.of(x, self.joints, self.efforts(x.q)) for x in states)
         return first, second
@@ -243,6 +248,16 @@ class OpenTree(Model):
         """The open tree that is a model, with its notes."""
         tree = cls(**{each.name: getattr(model, each.name) for each in fields(Model)}, **more)
         return replace(tree, _remarks=tree._notes)
+
+    @cached_property
+    def limited(self) -> OpenTree:
+        """The same with motors and the limits that these and linkages give its joints."""
+        model = _built(self.basis.description)
+        if self.kind in ("exact", "fitted"):
+            model = with_parameters(model, parameters(self).values)
+        lumped = self.lumped and self.lumped.limited
+        return OpenTree.made(model, kind=self.kind, errors=self.errors, basis=self.basis,
+                             lumped=lumped)  # fmt: skip
 
     @cached_property
     def armature(self) -> Mapping[str, float]:
@@ -342,12 +357,18 @@ class OpenTree(Model):
 @cached_on_model
 def written_tree(model: Model, options: TreeOptions = USUAL) -> OpenTree:
     """The open tree of a robot: exact if it can be, else fitted, else with links as they are."""
+    return judged_tree(model, options).limited
+
+
+@cached_on_model
+def judged_tree(model: Model, options: TreeOptions = USUAL) -> OpenTree:
+    """The same without motors, with the file's limits: what armatures, errors and verdicts need."""
     if options.fit == "lumped":
         robot, spins, parts = _parts(model, replace(options, fit="range"))
         if not any(each.bent for each in parts):
             basis = Basis.of(robot, spins, parts, options.tendons)
             return _links_as_they_are(basis)
-        tree = written_tree(model, replace(options, fit="range"))
+        tree = judged_tree(model, replace(options, fit="range"))
         return tree.lumped or tree
     robot, spins, parts = _parts(model, options)
     tree = _best(Basis.of(robot, spins, parts, options.tendons))
@@ -385,7 +406,7 @@ def _parts(
 
 def _links_as_they_are(basis: Basis) -> OpenTree:
     """The lumped tree with its errors."""
-    model = _built(basis.description)
+    model = _built(basis.draft)
     if all(cluster.kind == "joint" for cluster in basis.view.clusters):
         errors = dict.fromkeys((basis.view.joints[body].name for body in basis.joints), NO_ERROR)
         return OpenTree.made(model, kind="open", errors=errors, basis=basis)
@@ -603,7 +624,7 @@ def _warn_of_tendons(model: Model) -> None:
 
 def _tendons(model: Model) -> TreeMap:
     """The tree of the method "tendons": the written one, in the freedoms of the robot."""
-    tree = written_tree(model)
+    tree = judged_tree(model)
     if tree.nv != model.nv:
         names = few([model.joints[spin.body].name for spin in tree.basis.spins])
         raise ValueError(
@@ -616,7 +637,7 @@ def _tendons(model: Model) -> TreeMap:
 
 def _correction(model: Model) -> TreeMap:
     """The tree that :func:`robomodel.correction_force` is for, where none is given."""
-    return mapped(model, written_tree(model), "tendons", ())
+    return mapped(model, judged_tree(model), "tendons", ())
 
 
 TREES.update(tendons=_tendons, correction=_correction)

@@ -19,6 +19,7 @@ from robomodel.arrays import Array, Mask
 from robomodel.dynamics.lumped import Follower, geared_followers
 from robomodel.errors import UnknownNameError, check_names, few
 from robomodel.mechanism.constraints import LinearConstraint
+from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import Cluster
 from robomodel.model.model import Model
 from robomodel.reach.groups import Group, split
@@ -132,8 +133,8 @@ def tree_joints(
         wanted = tuple(b for b in cluster.bodies if model.joints[b].name in joints)
         choices.append(_ClusterTree(model, cluster, wanted, following))
         moving.append(chosen(model, cluster.index, wanted))
-    reached = sheet(model, [b for choice, bodies in zip(choices, moving, strict=True)
-                           if choice.cluster.kind == "loops" for b in bodies])  # fmt: skip
+    reached = sheet(model, tuple(b for choice, bodies in zip(choices, moving, strict=True)
+                                if choice.cluster.kind == "loops" for b in bodies))  # fmt: skip
     draws = [reached.draw(np.random.default_rng(seed + n), size) for n, size in enumerate(DRAWN)]
     ways = [_spanning(model, np.concatenate([model.neutral()[None], q])) for q in draws]
     return [
@@ -142,7 +143,8 @@ def tree_joints(
     ]
 
 
-def sheet(model: Model, bodies: Sequence[int]) -> Reachable:
+@cached_on_model
+def sheet(model: Model, bodies: tuple[int, ...]) -> Reachable:
     """The sheet of the joints of linkages that move.
 
     What has no limits, or some that leave a full turn, goes :data:`FREE` far.

@@ -21,7 +21,7 @@ from robomodel.dynamics.lumped import joint_inertias
 from robomodel.model import Model
 from robomodel.opentree.armatures import Armature, armatures
 from robomodel.opentree.errors import FAIR, percent
-from robomodel.opentree.tree import OpenTree, written_tree
+from robomodel.opentree.tree import OpenTree, judged_tree
 from robomodel.reports.document import (
     Bullets,
     Cell,
@@ -66,8 +66,7 @@ class ApproximationErrors(HasDocument):
         robot: The robot's name.
         tolerance: The median error above which a joint should not be approximated.
         armatures: The range of each joint's armature.
-        tree: The tree of :func:`robomodel.approximate_tree`.
-        lumped: The same with links as they are, beside which the armatures stand.
+        judged: The tree, with the file's limits and without motors.
         spins: Rotors on moving carriers, whose effect no armature describes.
         dof_names: Names of the robot's independent velocities.
         dense: The reflected inertia between them at the neutral configuration (nv, nv).
@@ -77,28 +76,39 @@ class ApproximationErrors(HasDocument):
     robot: str
     tolerance: float
     armatures: tuple[Armature, ...]
-    tree: OpenTree
-    lumped: OpenTree
+    judged: OpenTree
     spins: tuple[CarriedRotor, ...]
     dof_names: tuple[str, ...]
     dense: Array
     file: str
 
     @property
+    def tree(self) -> OpenTree:
+        """The tree of :func:`robomodel.approximate_tree`."""
+        return self.judged.limited
+
+    @property
+    def lumped(self) -> OpenTree:
+        """The same with links as they are, beside which the armatures stand."""
+        return self.tree.lumped or self.tree
+
+    @property
     def keep_exact(self) -> tuple[str, ...]:
         """Joints whose median error with armature and links as they are is above the tolerance."""
         return tuple(
-            name for name, error in self.lumped.errors.items() if error.median > self.tolerance
+            name
+            for name, error in _beside(self.judged).errors.items()
+            if error.median > self.tolerance
         )
 
     @property
     def verdict(self) -> str:
         """The sentence on the tree's use, with links as they are and as it is written."""
-        if self.tree is self.lumped:
-            return self.lumped.said
+        if self.judged.lumped is None:
+            return self.judged.said
         return (
-            f"with armature beside links as they are, {self.lumped.said}. As `convert "
-            f"--approximate` writes it, {self.tree.said}"
+            f"with armature beside links as they are, {self.judged.lumped.said}. As `convert "
+            f"--approximate` writes it, {self.judged.said}"
         )
 
     @cached_property
@@ -112,9 +122,14 @@ class ApproximationErrors(HasDocument):
         return result
 
 
+def _beside(tree: OpenTree) -> OpenTree:
+    """The tree with links as they are."""
+    return tree.lumped or tree
+
+
 def _data(errors: ApproximationErrors) -> dict[str, Any]:
-    joints = {name: {"lumped": error, "tree": errors.tree.errors.get(name)}
-              for name, error in errors.lumped.errors.items()}  # fmt: skip
+    joints = {name: {"lumped": error, "tree": errors.judged.errors.get(name)}
+              for name, error in _beside(errors.judged).errors.items()}  # fmt: skip
     return {**picked(errors, "tolerance", "keep_exact", "verdict"), "joints": joints}
 
 
@@ -151,7 +166,7 @@ def _document(errors: ApproximationErrors) -> Document:
             "they are",
             [Table(["joint", "armature", "least", "most", "best constant", "unit"], armatures)],
         ),
-        *tree_sections(errors.tree),
+        *tree_sections(errors.judged),
         Section(
             "Between joints, where only tendons with armature say it (dense matrix, kg m²)",
             [Bullets([f"{names[i]}, {names[j]}: {dense[i, j]:.6g}" for i, j in pairs.tolist()])],
@@ -164,7 +179,7 @@ def _document(errors: ApproximationErrors) -> Document:
     ]
     data = picked(errors, "robot", "file", "dof_names", "dense", "spins", armature="armatures")
     data["approximation_errors"] = _data(errors)
-    data["tree"] = tree_data(errors.tree)
+    data["tree"] = tree_data(errors.judged)
     return Document(errors.robot, errors.verdict, sections, data, errors.file, "armature")
 
 
@@ -206,15 +221,14 @@ def approximation_errors(
     """
     if samples < 1:
         raise ValueError(f"samples must be at least 1, got {samples}")
-    tree = written_tree(model)
-    lumped = tree.lumped or tree
+    tree = judged_tree(model)
+    lumped = _beside(tree)
     view = tree.basis.view
     return ApproximationErrors(
         model.name,
         tolerance,
         armatures(lumped, samples=samples, seed=seed),
         tree,
-        lumped,
         tuple(spins(view)) if lumped.kind != "exact" else (),
         view.dof_names,
         np.asarray(dynamics.armature(view, kind="dense", backend="numpy")),
