@@ -262,7 +262,7 @@ class _ClusterTree(Choice):
 
     def _good(self, positions: Array, bodies: Sequence[int], level: float) -> Array:
         """The positions with a relative regularity of these joints above ``level``."""
-        sizes = self.regularity(self.rates(positions), bodies, relative=True)
+        sizes = self.regularity(self.in_basis(self.rates(positions)), bodies, relative=True)
         if sizes[0] <= 0.0:
             raise self.refusal()
         good: Mask = sizes > level

@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -137,6 +137,17 @@ def chosen(model: Model, index: int, wanted: tuple[int, ...]) -> tuple[int, ...]
     return sets[0]
 
 
+class _Rates(NamedTuple):
+    """A cluster's rates g (n, spanning velocities, nv), also by an orthonormal basis of them.
+
+    ``good`` (n,): where that is regular.
+    """
+
+    g: Array
+    normal: Array
+    good: Mask
+
+
 @dataclass(frozen=True, eq=False)
 class Choice:
     """Sets of a cluster's joints, and how well they determine it; ``wanted`` are among them."""
@@ -242,7 +253,7 @@ class Choice:
         nothing, as rods. Where others carry, these are left out, however far links then are off.
         """
         regular = []
-        rates = self.rates(positions)
+        rates = self.in_basis(self.rates(positions))
         for bodies in sets:
             sizes = self.regularity(rates, bodies)
             share = float(np.mean(sizes > DETERMINED * sizes[0])) if sizes[0] > 0.0 else 0.0
@@ -306,35 +317,43 @@ class Choice:
         """A body of the cluster; the world for all others."""
         return body if body in self.cluster.bodies else WORLD
 
-    def regularity(self, g: Array, bodies: Sequence[int], *, relative: bool = False) -> Array:
-        """The regularity (n,) of these joints, from the cluster's rates g; 0 from a dead point on.
+    def regularity(self, rates: _Rates, bodies: Sequence[int], *, relative: bool = False) -> Array:
+        """The regularity (n,) of these joints at the cluster's rates; 0 from a dead point on.
 
         The least singular value of the joints' rows of an orthonormal basis of the rates, in
-        comparable units. Rotors, and hinges that form a ball, do not count in the basis. The first
-        of g is that at the start; ``relative`` gives the least ratio to there over all directions,
-        on the sheet of these joints, which has no dead point of theirs between.
+        comparable units. The first of the rates are those at the start; ``relative`` gives the
+        least ratio to there over all directions, on the sheet of these joints, which has no dead
+        point of theirs between.
         """
         if self.cluster.kind == "joint":
-            return np.ones(len(g))
+            return np.ones(len(rates.g))
+        columns = [c for b in bodies for c in self.columns(b)]
+        with np.errstate(all="ignore"):
+            square: Array = rates.normal[:, columns]
+            if relative and rates.good[0]:
+                square = np.asarray(np.linalg.solve(square[:1], square))
+            sizes = np.linalg.svd(square, compute_uv=False)[:, -1]
+            side = np.sign(np.linalg.det(rates.g[:, columns]))
+        same: Mask = rates.good if relative else rates.good & (side == side[0])
+        return np.where(same & (sizes > SINGULAR), sizes, 0.0)
+
+    def in_basis(self, g: Array) -> _Rates:
+        """The rates g (n, spanning velocities, nv) in an orthonormal basis.
+
+        Rotors, and hinges that form a ball, do not count in it.
+        """
         shown = [c for b in self.cluster.bodies if self._shown(b) for c in self.columns(b)]
         g = np.where(np.isfinite(g), g, 0.0)
         basis = g[:, shown]
         if len(shown) < g.shape[2] or np.linalg.matrix_rank(basis[0]) < g.shape[2]:
             basis = g
-        rows = g[:, [c for b in bodies for c in self.columns(b)]]
         with np.errstate(all="ignore"):
             triangle = np.linalg.qr(basis)[1]
             good = np.abs(np.diagonal(triangle, axis1=1, axis2=2)).min(axis=1) > NOTHING
             good &= np.isfinite(triangle).all(axis=(1, 2))
             safe = np.where(good[:, None, None], triangle, np.eye(g.shape[2]))
-            square = np.swapaxes(np.linalg.solve(np.swapaxes(safe, 1, 2), np.swapaxes(rows, 1, 2)),
-                                 1, 2)  # fmt: skip
-            if relative and good[0]:
-                square = np.linalg.solve(square[:1], square)
-            sizes = np.linalg.svd(square, compute_uv=False)[:, -1]
-            side = np.sign(np.linalg.det(rows))
-        same: Mask = good if relative else good & (side == side[0])
-        return np.where(same & (sizes > SINGULAR), sizes, 0.0)
+            normal = np.linalg.solve(np.swapaxes(safe, 1, 2), np.swapaxes(g, 1, 2))
+        return _Rates(g, np.swapaxes(normal, 1, 2), good)
 
     def _shown(self, body: int) -> bool:
         """True if a body is no rotor and no part of a ball made of hinges."""
@@ -434,7 +453,7 @@ class Choice:
                     geometry.integrate(np.tile(self.start, (len(going), 1)), step)
                 )
             both = np.concatenate([self.start[None], moved])
-            good &= self.regularity(self.rates(both), bodies)[1:] > 0.0
+            good &= self.regularity(self.in_basis(self.rates(both)), bodies)[1:] > 0.0
             going = going[good]
             q[going] = moved[good]
             result.append(q[going])
