@@ -130,7 +130,7 @@ def test_behaviours_are_those_that_touch_the_robot() -> None:
 def test_ratios_are_written_as_mimics(tmp_path) -> None:
     model = rm.load(GEARS)
     path = tmp_path / "gears.urdf"
-    with pytest.warns(rm.DescriptionWarning, match="Newton holds `<mimic>` softly"):
+    with pytest.warns(rm.DescriptionWarning, match="Newton holds mimics softly"):
         rm.write_urdf(model, path, simulator="newton")
     text = path.read_text()
     assert "<coupling" not in text

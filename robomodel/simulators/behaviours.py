@@ -262,8 +262,8 @@ _DRAKE = (
 
 _NEWTON = (
     *_words_of_urdf("newton", mimics=True),
-    Behaviour("newton", URDF, "mimics",
-              "holds `<mimic>` softly in SolverMuJoCo: accelerations 0.2 to 270 % off; what other "
+    Behaviour("newton", ("urdf", "usd"), "mimics",
+              "holds mimics softly in SolverMuJoCo: accelerations 0.2 to 270 % off; what other "
               "solvers do differs", "1.8.0", "findings/newton_mimic_depends_on_the_solver.sh",
               ("accelerations",)),
     Behaviour("newton", ("mjcf",), "couplings, mimics and loops",
@@ -281,6 +281,9 @@ _NEWTON = (
               "holds joints that close loops by constraints of default softness in SolverMuJoCo: "
               "accelerations of linkages 0.05 % to 600 times themselves off", "1.8.0", _TRIED,
               ("accelerations",), advice="use MJCF"),
+    Behaviour("newton", ("usd",), "loops of rods and slides",
+              "leaves rods, which are PhysicsDistanceJoint, open in SolverMuJoCo", "1.8.0", _TRIED,
+              FREED, readings.without_unpinned, advice="use MJCF"),
     Behaviour("newton", ("usd",), "couplings that are no ratio of two joints",
               "has couplings of two joints of a kind only", "1.8.0", _TRIED, FREED,
               readings.without_sums_of_joints),

@@ -7,6 +7,7 @@ them: they are told from what it does not accelerate by any force.
 from __future__ import annotations
 
 import logging
+import math
 from importlib.metadata import version
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import numpy as np
 
 from robomodel.arrays import Array
 from robomodel.simulators.loaded import Numbers, Place, Source, State, held_rows, kind_of, spread
+from robomodel.tolerances import HUGE
 
 STEP = 1e-5  # s
 
@@ -44,9 +46,9 @@ class DrakeModel:
             joint = self.plant.get_joint(index)
             name, nv = joint.name(), int(joint.num_velocities())
             if nv == 1:
-                self.limits[name] = (
-                    float(joint.position_lower_limits()[0]), float(joint.position_upper_limits()[0])
-                )  # fmt: skip
+                ends = joint.position_lower_limits()[0], joint.position_upper_limits()[0]
+                lower, upper = (x if abs(x) < HUGE else math.copysign(math.inf, x) for x in ends)
+                self.limits[name] = float(lower), float(upper)
             if nv:
                 at = int(joint.velocity_start())
                 self.places.append(Place(name, kind_of(nv), at, nv, outside=nv == 3))
