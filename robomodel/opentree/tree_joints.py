@@ -23,7 +23,16 @@ from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import Cluster
 from robomodel.model.model import Model
 from robomodel.reach.groups import Group, split
-from robomodel.reach.limb import FREE, LEVER, LIMB_SEED, PAYLOAD, Choice, Displacements, chosen
+from robomodel.reach.limb import (
+    FREE,
+    LEVER,
+    LIMB_SEED,
+    PAYLOAD,
+    Choice,
+    Displacements,
+    chosen,
+    poses,
+)
 from robomodel.reach.reachable import Reachable, reachable
 from robomodel.scalars import stack, unstack
 from robomodel.tolerances import NOTHING, SAME, WITHIN
@@ -335,10 +344,11 @@ class _ClusterTree(Choice):
         displacements: Displacements,
     ) -> tuple[list[Follower], Array]:
         """The followers that take a third off what is left of the displacement."""
-        chosen, left = list[Follower](), list(found)
-        now = displacements.size(positions, at)
+        chosen, left, exact = list[Follower](), list(found), poses(self.cluster, positions)
+        now = displacements.size(exact, poses(self.cluster, at))
         while left and now > LEAST_DISPLACED:
-            sizes = [displacements.size(positions, self._following([f], at)) for f in left]
+            moved = (poses(self.cluster, self._following([f], at)) for f in left)
+            sizes = [displacements.size(exact, each) for each in moved]
             best = int(np.argmin(sizes))
             if sizes[best] >= 0.67 * now:  # one more that follows must take a third of what is left
                 break

@@ -567,9 +567,9 @@ class Displacements:
         error = there - at
         return np.asarray(np.einsum("bnij,bjk,bnik->bn", error, self.inertias, error))
 
-    def size(self, positions: Array, moved: Array) -> float:
-        """The root mean square by mass [m]; 0 without mass."""
-        return self._size(self._squares(poses(self.cluster, positions), poses(self.cluster, moved)))
+    def size(self, at: Array, there: Array) -> float:
+        """The root mean square by mass [m] between poses, as of :func:`poses`; 0 without mass."""
+        return self._size(self._squares(at, there))
 
     def _size(self, squares: Array) -> float:
         mass = float(np.sum(self.inertias[:, 3, 3]))
