@@ -12,6 +12,7 @@ from cases import few
 import robomodel as rm
 from robomodel.opentree.tree_joints import sheet
 from robomodel.reach import limb
+from robomodel.reach.limb import Choice
 
 LIMBS = [
     ("parallel_ankle", ("pitch", "roll")),
@@ -102,3 +103,17 @@ def test_a_rod_that_hangs_on_the_shin_carries_nothing(tmp_path: Path) -> None:
     tree = rm.approximate_tree(model)
     assert {"thigh", "knee"} <= set(tree.joint_names)
     assert tree.verdict.startswith("will do")
+
+
+def test_sets_are_completed_by_what_they_tell_least() -> None:
+    """Whatever joints they begin with, they determine the cluster at neutral."""
+    model = rm.robots.load("parallel_ankle")
+    index = model.nodes[model.joint_names.index("pitch")].cluster
+    choice = Choice(model, model.clusters[index], ())
+    rates = choice.in_basis(choice.rates(choice.start[None]))
+    for body in (*choice.pool, None):
+        first = () if body is None else (body,)
+        found = choice.telling(first)
+        assert {*first} <= {*found}
+        assert sum(choice.freedoms[b] for b in found) == model.clusters[index].nv
+        assert choice.regularity(rates, found)[0] > 0.1
