@@ -333,8 +333,12 @@ class Issue:
     kind: str = ""
 
 
-def warn_of_all(issues: Iterable[Issue], *, strict: bool) -> None:
-    """Warn once of each kind of issue: the first in full, where the next few are, how many more."""
+def warn_of_all(issues: Iterable[Issue], *, strict: bool) -> list[Issue]:
+    """Warn once of each kind of issue: the first in full, where the next few are, how many more.
+
+    Returns the issues.
+    """
+    given: list[Issue] = []
     kinds: dict[str, list[Issue]] = {}
     for issue in issues:
         kinds.setdefault(issue.kind or issue.message, []).append(issue)
@@ -342,7 +346,8 @@ def warn_of_all(issues: Iterable[Issue], *, strict: bool) -> None:
         likewise = ", ".join(_beside(issue.source, first.source) for issue in others[:_NAMED])
         more = f" and {len(others) - _NAMED} more" if len(others) > _NAMED else ""
         message = f"{first.message}; likewise {likewise}{more}" if others else first.message
-        warn_at(message, first.source, strict=strict, issues=(first, *others))
+        given += warn_at(message, first.source, strict=strict, issues=(first, *others))
+    return given
 
 
 _NAMED = 4
@@ -356,14 +361,18 @@ def _beside(source: Source, first: Source) -> str:
     return f"{source.element} ({line})"
 
 
-def warn_at(message: str, source: Source, *, strict: bool, issues: Sequence[Issue] = ()) -> None:
-    """Warn of something suspicious at ``source``; raise it if ``strict``.
+def warn_at(
+    message: str, source: Source, *, strict: bool, issues: Sequence[Issue] = ()
+) -> tuple[Issue, ...]:
+    """Warn of something suspicious at ``source``; raise it if ``strict``. Returns the issues.
 
     ``issues``: what is suspicious at each place, if the message is of several.
     """
     if strict:
         raise DescriptionError(message, source)
-    warn(DescriptionWarning(message, source, issues))
+    warning = DescriptionWarning(message, source, issues)
+    warn(warning)
+    return warning.issues
 
 
 def warn(warning: Warning) -> None:

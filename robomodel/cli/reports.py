@@ -77,7 +77,7 @@ def validate(
     except DescriptionError as error:
         broken, report = UserError.of(error, robot.file), of_error(error, right)
     else:
-        report = of_model(model, caught, right)
+        report = of_model(model, [each.message for each in caught], right)
     document = report.document
     if broken is not None:
         document = replace(document, data={**broken.as_dict(), **document.data})

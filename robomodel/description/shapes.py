@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 from lxml import etree
 
+from robomodel.arrays import Array
 from robomodel.description import Description, Inertial, Link, Pose, Shape, Vec3
 from robomodel.description import inertias as masses
 from robomodel.description.poses import vec
@@ -471,13 +472,64 @@ def _surface(shape: Shape, allowance: Allowance | None) -> Inertial:
     if not (mass := float(areas.sum())) > 0.0:
         raise DescriptionError(f"the mesh '{shape.file}' has no area", shape.source)
     centre = areas @ triangles.mean(axis=1) / mass
-    corners = triangles - centre
-    sums = corners.sum(axis=1)
     # over a triangle, ∫ x xᵀ = area / 12 (Σ corner cornerᵀ + sum sumᵀ)
-    second = np.einsum("n,nki,nkj->ij", areas / 12, corners, corners)
-    second += np.einsum("n,ni,nj->ij", areas / 12, sums, sums)
+    return _about(mass, centre, areas / 12, triangles - centre)
+
+
+def _about(mass: float, centre: Array, weights: Array, corners: Array) -> Inertial:
+    """An inertial from its second moments, Σ weight (Σ corner cornerᵀ + sum sumᵀ).
+
+    ``weights`` (n,) are of triangles with corners (n, 3, 3) from the centre, by rows.
+    """
+    sums = corners.sum(axis=1)
+    second = np.einsum("n,nki,nkj->ij", weights, corners, corners)
+    second += np.einsum("n,ni,nj->ij", weights, sums, sums)
     (xx, xy, xz), (_, yy, yz), (_, _, zz) = (np.trace(second) * np.eye(3) - second).tolist()
     return Inertial(mass, (xx, xy, xz, yy, yz, zz), Pose(vec(centre)))
+
+
+_STL = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])
+_STL_HEADER = 84  # bytes of a binary STL file, the number of triangles its last four
+_SAME_VERTEX = 1e-8  # in the file's unit; as trimesh has it
+_MIXED = np.array([0x1E3779B97F4A7C15, 0x3F58476D1CE4E5B9, 0x14D049BB133111EB])  # odd numbers
+
+
+def _closed_stl(shape: Shape) -> Inertial | None:
+    """The solid of a binary STL file whose triangles close; None for other meshes.
+
+    They close if each edge is that of one triangle, and the other way round that of another.
+    """
+    if in_stage(shape) or mesh_path(shape).suffix.lower() != ".stl":
+        return None
+    data = mesh_bytes(shape)
+    count = int.from_bytes(data[_STL_HEADER - 4 : _STL_HEADER], "little")
+    if not count or len(data) != _STL_HEADER + count * _STL.itemsize:
+        return None
+    corners = np.frombuffer(data, _STL, offset=_STL_HEADER)["corners"].astype(float)
+    triangles = corners * np.array(shape.size if len(shape.size) == 3 else 1.0)
+    if not np.all(np.abs(triangles) <= MAX_LENGTH) or np.max(np.abs(corners)) > MAX_LENGTH:
+        return None
+    grid = np.rint(corners.reshape(-1, 3) / _SAME_VERTEX).astype(np.int64)
+    # a number for each point; were that of two the same, the triangles would only seem to be open
+    ends = np.unique(grid @ _MIXED, return_inverse=True)[1].ravel()
+    others = np.roll(ends.reshape(-1, 3), -1, axis=1).ravel()
+    forth, back = np.sort(ends * len(ends) + others), np.sort(others * len(ends) + ends)
+    paired = np.array_equal(forth, back) and bool(np.all(forth[1:] > forth[:-1]))
+    if not paired or np.any(ends == others):
+        return None
+    volumes = _sixfold(triangles) / 6.0  # of tetrahedra from the origin
+    if not (size := float(volumes.sum())):
+        return None
+    centre = volumes @ triangles.sum(axis=1) / (4.0 * size)
+    moved = triangles - centre
+    # over a tetrahedron from the centre, ∫ x xᵀ = volume / 20 (Σ corner cornerᵀ + sum sumᵀ)
+    return _about(abs(size), centre, _sixfold(moved) * math.copysign(1 / 120, size), moved)
+
+
+def _sixfold(triangles: Array) -> Array:
+    """Six times the volumes of the tetrahedra between triangles (n, 3, 3) and the origin."""
+    a, b, c = triangles.transpose(1, 0, 2)
+    return np.asarray(np.sum(a * np.cross(b, c), axis=1))
 
 
 def _mesh(shape: Shape, issues: list[Issue], allowance: Allowance | None) -> Inertial:
@@ -533,6 +585,8 @@ def stamp(shape: Shape) -> tuple[str, int, int, int, tuple[float, ...]] | None:
 def _solid_of(held: _Held) -> _Solid:
     """The solid of a mesh's file, computed once while the file is the same."""
     shape = held.shape
+    if (closed := _closed_stl(shape)) is not None:
+        return _Solid(closed, holes=False)
     mesh = load_mesh(shape)
     holes = not (mesh.is_watertight and mesh.is_winding_consistent)
     if holes:

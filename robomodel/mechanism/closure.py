@@ -34,7 +34,7 @@ MANY_AT_ONCE = 8  # configurations at once, from which on it pays to leave out w
 ANYWHERE = 4  # configurations at which conditions without derivatives hold everywhere
 FAR_LESS = 0.01  # of the singular values that count as zero: rows that do not count
 PLAINLY = 1e-3  # least pivot of the greatest, of rows that are independent without a doubt
-MANY_ENTRIES = 150  # of K: with as many, one configuration is quicker as arrays, too
+MANY_ENTRIES = 150  # of K: of as many, one configuration is quicker as arrays, too
 COUNTS = 0.01  # singular value of a condition that some joint opens by its size, or a radian
 
 
@@ -189,23 +189,24 @@ class Geometry:
         return LoopArrays(self.links, self.loop_joints)
 
     @cached_property
-    def _rows_of_joints(self) -> Indices | slice:
+    def _rows_of_joints(self) -> Indices:
         """The rows of loop joints."""
         kinds = [isinstance(loop, LoopJoint) for loop in self.loops for _ in loop.rows]
-        return np.flatnonzero(kinds) if self.polynomials else slice(len(kinds))
+        return np.flatnonzero(kinds)
 
     def _on_arrays(self, q: Array) -> tuple[Array, Array]:
         """Values φ (n, rows) and Jacobian K (n, rows, nv) at q (n, nq)."""
+        if not (self.polynomials or self.linear):
+            return self._arrays.evaluate(q)
         values = np.empty((len(q), self.rows))
         jacobian = np.zeros((len(q), self.rows, self.nv))
         if self.loop_joints:
             of_joints = self._rows_of_joints
             values[:, of_joints], jacobian[:, of_joints] = self._arrays.evaluate(q)
-        if self.polynomials or self.linear:
-            for row, value, slopes in self._couplings(unstack(q)):
-                values[:, row] = value
-                for column, slope in slopes.items():
-                    jacobian[:, row, column] = slope
+        for row, value, slopes in self._couplings(unstack(q)):
+            values[:, row] = value
+            for column, slope in slopes.items():
+                jacobian[:, row, column] = slope
         return values, jacobian
 
     def _couplings(self, q: Vector) -> Iterator[tuple[int, Any, Mapping[int, Any]]]:
@@ -236,12 +237,13 @@ class Geometry:
             result[..., at] = joint.integrate(q[..., at], dq[..., along])
         return result
 
-    def difference(self, q0: Array, q1: Array) -> Array:
-        """The spanning velocities that lead from q0 to q1 in unit time."""
+    def difference(self, q0: Array, q1: Array, columns: Sequence[int] | None = None) -> Array:
+        """The spanning velocities that lead from q0 to q1 in unit time, or these of them alone."""
         result = np.empty((*np.broadcast_shapes(q0.shape[:-1], q1.shape[:-1]), self.nv))
         for joint, at, along in self.alike:
-            result[..., along] = joint.difference(q0[..., at], q1[..., at])
-        return result
+            if columns is None or np.isin(along, columns).any():
+                result[..., along] = joint.difference(q0[..., at], q1[..., at])
+        return result if columns is None else result[..., list(columns)]
 
     @cached_property
     def opening(self) -> frozenset[int]:
@@ -378,9 +380,13 @@ def close(
     q = q.reshape(-1, q.shape[-1]).copy()
     start, nearest = q.copy(), isinstance(keep, ToNearest)
     held = set(keep.columns) if isinstance(keep, Held) else set()
-    free = [c for c in range(geometry.nv) if c not in held]
+    free: Indices | slice = slice(None)
+    if held:
+        free = np.array([c for c in range(geometry.nv) if c not in held], dtype=np.intp)
     moving = geometry.looped if geometry.loop_joints else geometry.links  # polynomials: all joints
-    looped = [free.index(c) for link in moving for c in link.freedoms if c in free]
+    in_loops = np.zeros(geometry.nv, dtype=bool)
+    in_loops[[c for link in moving for c in link.freedoms]] = True
+    looped = in_loops[free]
     selected = list(range(geometry.rows) if rows is None else rows)
     if len(q) >= MANY_AT_ONCE:
         selected = [row for row in selected if row in geometry.opening]
@@ -390,10 +396,11 @@ def close(
         values, jacobian, _ = solved.evaluate(at)
         if isinstance(keep, Joints):
             columns = list(keep.columns)
-            motion = geometry.difference(np.broadcast_to(keep.origin, start.shape)[index], at)
+            origin = np.broadcast_to(keep.origin, start.shape)[index]
             target = np.broadcast_to(keep.way, (len(start), len(columns)))[index]
             unit = np.tile(np.eye(geometry.nv)[columns], (len(at), 1, 1))
-            values = np.concatenate([values, motion[:, columns] - target], axis=1)
+            missing = geometry.difference(origin, at, columns) - target
+            values = np.concatenate([values, missing], axis=1)
             jacobian = np.concatenate([jacobian, unit], axis=1)
         return values, jacobian[:, :, free]
 
@@ -407,7 +414,8 @@ def close(
         if not len(active):
             break
         away = geometry.difference(q[active], start[active])[:, free] if nearest else None
-        step = _newton_step(values, jacobian, away, _shares(geometry, jacobian, rank))
+        shares = _shares(geometry, jacobian, rank)
+        step = _newton_step(values, jacobian, away, shares, isinstance(keep, Joints))
         longest = np.maximum(_largest(step[:, looped]), TINY)
         step *= (damping[active] * np.minimum(1.0, 0.5 / longest))[:, None]
         move = np.zeros((len(active), geometry.nv))
@@ -445,24 +453,26 @@ def _shares(geometry: Geometry, jacobian: Array, rank: float) -> Array:
     return shares
 
 
-def _newton_step(values: Array, jacobian: Array, away: Array | None, rank: Array) -> Array:
+def _newton_step(
+    values: Array, jacobian: Array, away: Array | None, rank: Array, determined: bool
+) -> Array:
     """The step of least norm that meets the linearised conditions.
 
     With ``away``, the motion back to the start, it is the step that ends nearest to the start.
     """
     if away is None:
-        return -least_norm(jacobian, values, rank)
+        return -least_norm(jacobian, values, rank, determined=determined)
     along = np.einsum("nij,nj->ni", jacobian, away)
     return np.asarray(away - least_norm(jacobian, values + along, rank))
 
 
-def least_norm(matrix: Array, right: Array, rank: Array) -> Array:
+def least_norm(matrix: Array, right: Array, rank: Array, *, determined: bool = False) -> Array:
     """The x (n, columns) of least norm among those that minimise |matrix x - right|.
 
     Singular values below a share ``rank`` (n,) of the largest count as zero, and so do rows that
     are much less. Where the other rows are plainly independent, as of most linkages those in their
-    plane are, x follows from Cholesky factors of their products, which take a tenth of the time of
-    singular values.
+    plane are, or, of more rows that are said to determine x, the columns, x follows from Cholesky
+    factors of their products, which take a tenth of the time of singular values.
     """
     sizes = np.max(np.abs(matrix), axis=(0, 2), initial=0.0)
     share = max(ROUNDING, FAR_LESS * float(np.min(rank, initial=1.0)))
@@ -470,16 +480,19 @@ def least_norm(matrix: Array, right: Array, rank: Array) -> Array:
     matrix, right = matrix[:, some], right[:, some]
     result = np.zeros((len(matrix), matrix.shape[2]))
     plain = np.zeros(len(matrix), dtype=bool)
-    if 0 < matrix.shape[1] <= matrix.shape[2]:
-        products = matrix @ np.swapaxes(matrix, 1, 2)
+    tall = matrix.shape[1] > matrix.shape[2]
+    if matrix.shape[1] > 0 and (determined or not tall):
+        across = np.swapaxes(matrix, 1, 2)
+        products = across @ matrix if tall else matrix @ across
         largest = np.max(np.abs(products), axis=(1, 2), initial=TINY)
-        more = (ROUNDING * largest)[:, None, None] * np.eye(matrix.shape[1])
+        more = (ROUNDING * largest)[:, None, None] * np.eye(products.shape[1])
         factors = np.linalg.cholesky(products + more)
         pivots = np.diagonal(factors, axis1=1, axis2=2)
         plain = np.min(pivots, axis=1) > PLAINLY * np.max(pivots, axis=1)
         plain &= largest > TINY
-        y = np.linalg.solve(products[plain], right[plain][:, :, None])
-        result[plain] = np.einsum("nij,ni->nj", matrix[plain], y[:, :, 0])
+        sides, across = right[plain][:, :, None], across[plain]
+        y = np.linalg.solve(products[plain], across @ sides if tall else sides)
+        result[plain] = (y if tall else across @ y)[:, :, 0]
     if not plain.all():
         inverse = np.linalg.pinv(matrix[~plain], rcond=rank[~plain])
         result[~plain] = np.einsum("nij,nj->ni", inverse, right[~plain])

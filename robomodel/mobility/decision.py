@@ -27,6 +27,7 @@ import numpy as np
 
 from robomodel.arrays import Array, Mask
 from robomodel.mechanism.closure import Geometry
+from robomodel.mechanism.compiled import CompiledGeometry, compiled
 from robomodel.mechanism.constraints import OUTSIDE, BodyAnchor, Link, LoopCondition, Polynomial
 from robomodel.mechanism.joints import Floating
 from robomodel.mobility import ClusterProblem, largest, outside_limits
@@ -205,7 +206,9 @@ class RoundedFrames:
                 )
                 moved.append(BodyAnchor(anchor.body, plus(anchor.point, shift), axes))
             loops.append(replace(loop, predecessor=moved[0], successor=moved[1]))
-        return replace(self.problem, geometry=Geometry(tuple(links), tuple(loops), geometry.linear))
+        exact = Geometry(tuple(links), tuple(loops), geometry.linear)
+        is_compiled = isinstance(geometry, CompiledGeometry)
+        return replace(self.problem, geometry=compiled(exact) if is_compiled else exact)
 
 
 def pose_of(frame: Array) -> tuple[Mat, Vec]:
@@ -486,7 +489,7 @@ def _growth(seen: Walks) -> float:
 @lru_cache(maxsize=64)
 def decision_on(nameless: NamelessProblem, *, mend: bool) -> Decision | None:
     """As :func:`decide`, kept for clusters that differ in names only, and for files read twice."""
-    return decide(nameless.problem, mend=mend)
+    return decide(nameless.compiled, mend=mend)
 
 
 def decide(problem: ClusterProblem, *, mend: bool = True) -> Decision | None:

@@ -19,7 +19,8 @@ import numpy as np
 
 from robomodel.arrays import Array
 from robomodel.errors import NOWHERE, argument, few
-from robomodel.mechanism.closure import Geometry, ToNearest, close
+from robomodel.mechanism.closure import MANY_ENTRIES, Geometry, ToNearest, close
+from robomodel.mechanism.compiled import LARGE, compiled
 from robomodel.mechanism.constraints import Distance, LoopJoint, Perpendicular, Polynomial
 from robomodel.mechanism.joints import Prismatic, Revolute
 from robomodel.mobility import (
@@ -113,6 +114,12 @@ class NamelessProblem:
         return NamelessProblem(geometry, columns, start, problem.tolerance, problem.rank)
 
     @property
+    def compiled(self) -> ClusterProblem:
+        """The problem with the conditions of a large geometry compiled, for many evaluations."""
+        large = self.geometry.rows * self.geometry.nv >= MANY_ENTRIES
+        return replace(self.problem, geometry=compiled(self.geometry)) if large else self.problem
+
+    @property
     def problem(self) -> ClusterProblem:
         """The problem."""
         at = np.array(self.start)
@@ -123,7 +130,9 @@ class NamelessProblem:
 
 @lru_cache(maxsize=64)
 def _explored(nameless: NamelessProblem) -> ClosedConfigurations:
-    return sample(nameless.problem)
+    # a decision has compiled its conditions; else that pays for very many of them alone
+    many = nameless.geometry.rows * nameless.geometry.nv >= LARGE
+    return sample(nameless.problem if nameless.rank is None and not many else nameless.compiled)
 
 
 def _not_closing(

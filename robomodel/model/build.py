@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
 
@@ -21,7 +21,14 @@ from robomodel.arrays import Array
 from robomodel.description import GRAVITY, ONE_DOF, Description
 from robomodel.description import Loop as LoopElement
 from robomodel.description.angles import in_words, with_right_angles
-from robomodel.errors import DescriptionError, Issue, argument, as_flag, warn_at, warn_of_all
+from robomodel.errors import (
+    DescriptionError,
+    Issue,
+    argument,
+    as_flag,
+    warn_at,
+    warn_of_all,
+)
 from robomodel.mechanism import graph
 from robomodel.mechanism.constraints import (
     Constraint,
@@ -149,7 +156,7 @@ def _built(description: Description, strict: bool, mend: bool) -> Model:
     model = builder.model()
     if notes := builder.notes:
         model = replace(model, _remarks=(*notes, *model._remarks))
-    return model
+    return model if decisions else replace(model, _issues=(description, tuple(builder.warned)))
 
 
 @dataclass(frozen=True)
@@ -164,6 +171,7 @@ class _Builder:
     sizes: list[int]
     strict: bool
     decided: Mapping[str, Decision]  # by clusters' names
+    warned: list[Issue] = field(default_factory=list)
 
     @staticmethod
     def of(description: Description, strict: bool, decided: Mapping[str, Decision]) -> _Builder:
@@ -366,7 +374,7 @@ class _Builder:
                 problem, tree_constraints, advise=not self.description.simulated
             )
             for text, source in solution.suspicions:
-                warn_at(text, source, strict=self.strict)
+                self.warned.extend(warn_at(text, source, strict=self.strict))
             constraint, columns, start = solution.constraint, solution.independent, solution.neutral
             kind = "loops" if isinstance(constraint, LoopConstraint) else "couplings"
             slack = decision.slack(geometry.scale) if decision else solution.slack
@@ -478,7 +486,7 @@ class _Builder:
             )  # fmt: skip
             for applies, message in effectless:
                 if applies:
-                    warn_at(message, joint.source, strict=self.strict)
+                    self.warned.extend(warn_at(message, joint.source, strict=self.strict))
 
     def _warn_massless(self, clusters: Sequence[Cluster]) -> None:
         """Warn of clusters that move no mass, and of bodies with shapes that have no mass."""
@@ -507,7 +515,7 @@ class _Builder:
                 if visible and not self.heavy[body]:
                     message = f"has shapes and moves, but weighs nothing; {remedy}"
                     issues.append(Issue(message, visible[0].source))
-        warn_of_all(issues, strict=self.strict)
+        self.warned.extend(warn_of_all(issues, strict=self.strict))
 
 
 def _after(before: slice | None, size: int) -> slice:

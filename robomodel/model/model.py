@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike
 
 from robomodel.arrays import Array
 from robomodel.description import Description, Vec3
-from robomodel.errors import Named, UnknownNameError, as_real, did_you_mean, few
+from robomodel.errors import Issue, Named, UnknownNameError, as_real, did_you_mean, few
 from robomodel.kernels.function import TracedFunction
 from robomodel.mechanism.graph import WORLD
 from robomodel.mechanism.springs import Spring
@@ -90,6 +90,8 @@ class Model:
     # the model with the file's numbers, if this one's are arguments of a program: decisions that
     # depend on values are taken on it
     _nominal: Model | None = None
+    # a description without rounding, and what was warned of while this was made from it
+    _issues: tuple[Description, tuple[Issue, ...]] | None = None
 
     def __getattr__(self, name: str) -> Never:
         if name in dir(type(self)):  # a property that failed: once more, for its own error

@@ -13,16 +13,17 @@ import numpy as np
 from robomodel.arrays import Array
 from robomodel.description import Joint as FileJoint
 from robomodel.description import Link, Loop, Vec3
-from robomodel.dynamics import crba
+from robomodel.dynamics.kinematics.state import Configuration
+from robomodel.dynamics.recursions.crba import crba
 from robomodel.errors import NOWHERE, ClosureError, Source
 from robomodel.mechanism.graph import WORLD
 from robomodel.model import Model
-from robomodel.model.configurations.functions import constraint_jacobian
 from robomodel.model.elements import Cluster, Node
+from robomodel.opentree.errors import on_arrays
 from robomodel.reach.limb import select_in
 from robomodel.reports.validation.bounds import BOUNDS
 from robomodel.reports.validation.linkage import LinkageStudy, study
-from robomodel.scalars import Scalar, value_of
+from robomodel.scalars import Scalar, stack, unstack, value_of
 from robomodel.tolerances import SAME
 
 POSES = 8  # besides neutral
@@ -270,9 +271,14 @@ class CheckContext:
         poses = [self.model.neutral()]
         with suppress(ClosureError):
             poses += [self.model.random_configuration(rng) for _ in range(POSES)]
-        # a few configurations are worth no compiling
-        g = np.array(constraint_jacobian(self.model).on_arrays(np.array(poses)))
-        mass = np.array(crba(self.model, np.array(poses), backend="numpy"))
+        model, q, n = self.model, np.array(poses), len(poses)
+        g = np.zeros((n, model.n_joint_velocities, model.nv))
+        with np.errstate(all="ignore"):  # a few configurations are worth no program
+            rows = Configuration(model, unstack(q)).rows
+            mass = on_arrays(crba, model, q)
+        for cluster in model.clusters:
+            for r in range(cluster.spanning_v.start, cluster.spanning_v.stop):
+                g[:, r, cluster.v] = stack(rows[r], (n,))
         for rotor in self.rotors:
             spin = g[:, self.model.nodes[rotor.body].v]
             mass -= rotor.inertia * spin[:, :, None] * spin[:, None, :]

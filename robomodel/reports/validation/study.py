@@ -112,17 +112,17 @@ def validate(model: object, *, reference: object = None, **options: Any) -> Repo
             loaded = load(model, **options)
     except DescriptionError as error:
         return of_error(error, right)
-    return of_model(loaded, caught, right)
+    return of_model(loaded, [each.message for each in caught], right)
 
 
 def of_model(
     model: Model,
-    issues: Iterable[warnings.WarningMessage] = (),
+    issues: Iterable[Warning | str] = (),
     reference: Model | None = None,
 ) -> Report:
     """The report on a model, with the warnings of its reading and differences from another."""
     context = CheckContext(model)
-    findings = [finding for issue in issues for finding in _as_findings(issue.message)]
+    findings = [finding for issue in issues for finding in _as_findings(issue)]
 
     def report(linkages: Iterable[LinkageStudy]) -> Report:
         return Report(
@@ -206,12 +206,16 @@ def _recorded() -> warnings.catch_warnings[list[warnings.WarningMessage]]:
     return warnings.catch_warnings(record=True, action="always", category=DescriptionWarning)
 
 
-def _issues(model: Model) -> list[warnings.WarningMessage]:
+def _issues(model: Model) -> list[Warning | str]:
     """The warnings of checking and building the model's description again."""
+    known = model._issues is not None and model._issues[0] is model.description
     with _recorded() as caught:
         check_plausible(model.description)
-        build(model.description)
-    return caught
+        if not known:
+            build(model.description)
+    issues = model._issues[1] if model._issues is not None and known else ()
+    again = [DescriptionWarning(each.message, each.source, (each,)) for each in issues]
+    return [*(each.message for each in caught), *again]
 
 
 LIMITATIONS = frozenset(
