@@ -138,6 +138,19 @@ def test_steps_of_least_norm_meet_rows_that_count() -> None:
     np.testing.assert_allclose(least_norm(more, values, rank), wanted, rtol=1e-9, atol=1e-11)
 
 
+def test_steps_that_more_rows_determine_are_least_squares() -> None:
+    """Columns that are independent, and some that are not."""
+    rng = np.random.default_rng(2)
+    matrix, right = rng.standard_normal((5, 9, 4)), rng.standard_normal((5, 9))
+    matrix[1, :, 3] = matrix[1, :, 2]
+    matrix[2] = 0.0
+    rank = np.full(5, 1e-9)
+    wanted = [np.linalg.pinv(a, rcond=1e-9) @ b for a, b in zip(matrix, right, strict=True)]
+    for determined in (False, True):
+        found = least_norm(matrix, right, rank, determined=determined)
+        np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-11)
+
+
 def test_blocks_are_triangular_and_no_smaller_ones_would_do() -> None:
     rng = np.random.default_rng(0)
     square = 0

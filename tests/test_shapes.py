@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 import warnings
 from pathlib import Path
 
@@ -18,7 +19,7 @@ import robomodel as rm
 from robomodel.cli import main
 from robomodel.description import Description, Inertial, Link, Pose, Shape, rotation_from_rpy
 from robomodel.description.shapes import mesh_path, with_inertias
-from robomodel.errors import DescriptionError, DescriptionWarning, Source
+from robomodel.errors import DescriptionError, DescriptionWarning, MissingPackageError, Source
 
 trimesh = pytest.importorskip("trimesh")
 
@@ -158,6 +159,27 @@ def test_a_box_as_a_mesh_is_a_box(suffix: str, tmp_path: Path) -> None:
     assert found.mass == pytest.approx(expected.mass, rel=1e-6)  # STL is in single precision
     np.testing.assert_allclose(tensor(found), tensor(expected), rtol=1e-5, atol=1e-6)
     assert found.origin.xyz == pytest.approx((1.0, 0.0, 0.07), abs=1e-6)
+
+
+@pytest.mark.parametrize("scale", ["1 1 1", "-0.5 2 1"])
+def test_closed_stl_files_need_no_trimesh(
+    scale: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    solid = trimesh.creation.annulus(r_min=0.1, r_max=0.3, height=0.2, sections=50)
+    solid.apply_translation((0.3, -0.1, 5.0))
+    solid.export(tmp_path / "ring.stl")
+    read = trimesh.load_mesh(tmp_path / "ring.stl")
+    read.apply_scale([float(x) for x in scale.split()])
+    monkeypatch.setitem(sys.modules, "trimesh", None)
+    found = moved(mesh_robot(tmp_path / "r.urdf", "ring.stl", f' scale="{scale}"'), density=1.0)
+    assert found.mass == pytest.approx(abs(read.volume), rel=1e-9)
+    assert found.origin.xyz == pytest.approx(tuple(read.center_mass), abs=1e-9)
+    np.testing.assert_allclose(tensor(found), read.moment_inertia, rtol=1e-7, atol=1e-10)
+    data = (tmp_path / "ring.stl").read_bytes()
+    count = int.from_bytes(data[80:84], "little") - 1
+    (tmp_path / "open.stl").write_bytes(data[:80] + count.to_bytes(4, "little") + data[84:-50])
+    with pytest.raises(MissingPackageError, match="trimesh"):
+        moved(mesh_robot(tmp_path / "s.urdf", "open.stl"))
 
 
 def test_meshes_against_trimesh_and_the_solids_they_approach(tmp_path: Path) -> None:
