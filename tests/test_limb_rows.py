@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import texts
-from texts import link, loop, robot
+from texts import INERTIAL, link, loop, robot
 
 import robomodel as rm
 from robomodel.dynamics.actuators.envelopes import JointEnvelope
@@ -166,6 +166,55 @@ def test_a_rocker_that_turns_back_at_both_ends() -> None:
     assert data_row["reflected_inertia"][1] is None
     assert "infinite" in str(found)
     assert "N m and up" in str(found)
+
+
+@pytest.mark.parametrize("independent", ["boom", "barrel", "slide"])
+def test_a_boom_passes_the_dead_point_of_its_cylinder(independent: str) -> None:
+    """Whichever joint is independent it reaches its limits; the lever is a cross product."""
+    eye, pin, ends, start = 0.3, np.array([0.5, 0.2]), (-0.4, 2.0), 1.2
+
+    def way(x: float) -> np.ndarray:
+        return eye * np.array([math.cos(x), math.sin(x)]) - pin
+
+    def lever(x: float) -> float:
+        (a, b), d = way(x) + pin, way(x)
+        return abs(a * d[1] - b * d[0]) / math.hypot(*d)
+
+    first, length = math.atan2(*way(start)[::-1]), math.hypot(*way(start))
+    heavy = INERTIAL.replace('mass value="1"', 'mass value="50"')
+    model = rm.load(
+        robot(
+            link("boom", heavy), link("barrel"), link("rod"),
+            texts.joint("boom", "base", "boom", kind="revolute",
+                        more=f'<limit lower="{ends[0]}" upper="{ends[1]}"/>'
+                             f'<initial position="{start}"/>'),
+            texts.joint("barrel", "base", "barrel", f"{pin[0]} {pin[1]} 0",
+                        more=f'<initial position="{first!r}"/>'),
+            texts.joint("slide", "barrel", "rod", kind="prismatic", axis="1 0 0",
+                        more='<limit lower="0.01" upper="3" effort="100" velocity="0.5"/>'
+                             f'<initial position="{length!r}"/>'),
+            loop("eye", "revolute", "rod", "boom", "0 0 0", f"{eye} 0 0"),
+            '<transmission name="m"><joint name="slide"/><actuator name="m"/></transmission>',
+        ),
+        independent=[independent],
+    )  # fmt: skip
+    assert rm.limb_joints(model) == ("boom",)
+    reach = rm.joint_range(model, "boom")
+    assert (reach.lower, reach.upper) == pytest.approx(ends, abs=1e-9)
+    found = rm.actuation(model)
+    (mine,), (cylinder,) = found.joints, found.cylinders
+    dead = math.atan2(pin[1], pin[0])
+    assert [(x.position, x.kind) for x in mine.dead_points] == [
+        (pytest.approx(dead, abs=1e-8), "motors rest")
+    ]
+    longest = max(map(lever, np.linspace(*ends, 4001)))
+    assert mine.effort == pytest.approx(100.0 * lever(start), rel=1e-9)
+    assert mine.velocity == pytest.approx(0.5 / longest, rel=1e-4)
+    data = found.as_dict()
+    assert data["joints"][0]["torque"] == [0.0, pytest.approx(100.0 * longest, rel=1e-4)]
+    assert data["cylinders"][0]["lever"] == [0.0, pytest.approx(longest, rel=1e-4)]
+    assert cylinder.margin == 0.0
+    assert [rod.rod for rod in found.transmissions] == ["slide"]  # the boom is none, but the load
 
 
 @pytest.mark.slow

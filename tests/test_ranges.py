@@ -105,7 +105,12 @@ def test_a_loop_that_cannot_close_ends_a_crank() -> None:
     assert (crank.lower_by, crank.upper_by) == ("crank", "bar")
     assert (crank.lower_end.kind, crank.upper_end.kind) == ("limit", "dead point")
     assert crank.upper == pytest.approx(math.asin(sine), abs=1e-9)
-    assert (knee.lower_by, knee.upper_end.kind, knee.upper_by) == ("crank", "dead point", "bar")
+    # the knee goes on while the crank comes back
+    assert (knee.lower_by, knee.upper_end.kind, knee.upper_by) == ("crank", "limit", "crank")
+    end = np.array([HORN * math.cos(knee.upper), -THIGH - HORN * math.sin(knee.upper)])
+    pin = np.array([CRANK * math.cos(1.0), CRANK * math.sin(1.0)])
+    assert np.linalg.norm(end - pin) == pytest.approx(rod, abs=1e-9)
+    assert knee.upper > knee.lower + 1.0
     assert crank_of(knee.lower, rod) == pytest.approx(-1.0, abs=1e-9)
     assert str(crank) == (
         "'crank' goes from -1 rad (limit of 'crank') to 0.5824 rad (dead point of 'bar')"

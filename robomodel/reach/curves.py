@@ -21,7 +21,7 @@ from robomodel.model.configurations.following import is_closed, move
 from robomodel.model.configurations.moving import solve
 from robomodel.model.elements import Cluster
 from robomodel.model.model import Model
-from robomodel.reach.motions import ClusterMotion
+from robomodel.reach.motions import ClusterMotion, full_rank_rows
 from robomodel.reach.paths import (
     PATH_STEP,
     WEAK,
@@ -36,18 +36,6 @@ from robomodel.tolerances import TINY, WITHIN
 HALF_CURVE = 16.0  # of each half of a curve, which ends after half a turn of the swept joint
 
 Kind = Literal["dead point", "change point"]
-
-
-def full_rank_rows(matrix: Array, rank: int) -> list[int]:
-    """Rows that span all the others: those that are longest without their part along the chosen."""
-    rest, chosen = matrix.copy(), list[int]()
-    for _ in range(rank):
-        sizes = np.linalg.norm(rest, axis=1)
-        sizes[chosen] = -1.0
-        chosen.append(int(np.argmax(sizes)))
-        along = rest[chosen[-1]] / max(float(sizes[chosen[-1]]), TINY)
-        rest -= np.outer(rest @ along, along)
-    return sorted(chosen)
 
 
 # ---- curves --------------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ from robomodel.model.elements import Cluster
 from robomodel.model.model import Model
 from robomodel.model.parameters import inertial_parameters, pseudo_inertia
 from robomodel.model.spins import find_spins, locked
-from robomodel.reach.motions import ClusterMotion
+from robomodel.reach.motions import ClusterMotion, full_rank_rows
 from robomodel.scalars import stack, unstack, value_of
 from robomodel.tolerances import CLOSED, MOVES, NOTHING, SINGULAR, TINY, WITHIN
 
@@ -362,8 +362,20 @@ class Choice:
         return body not in self.rotors and all(bodies[b].mass > 0.0 for b in parts)
 
     def rates(self, positions: Array) -> Array:
-        """G (n, spanning velocities, nv), rows in comparable units."""
-        return np.asarray(self.motion.rates(positions) / self.motion.unit[:, None])
+        """G (n, spanning velocities, nv), rows in comparable units.
+
+        Its first column changes its sign with that of det [K; independent rows], so that motions
+        keep their orientation where independent joints come past dead points of theirs.
+        """
+        motion = self.motion
+        g = np.asarray(motion.rates(positions) / motion.unit[:, None])
+        if motion.rank and self.cluster.kind == "loops":
+            rows = full_rank_rows(motion.matrix(self.start), motion.rank)
+            independent = np.eye(len(motion.unit))[list(self.cluster.columns)]
+            told = np.broadcast_to(independent, (len(positions), *independent.shape))
+            square = np.concatenate([motion.matrix(positions)[:, rows], told], axis=1)
+            g[:, :, 0] *= np.where(np.linalg.det(square) < 0.0, -1.0, 1.0)[:, None]
+        return g
 
     def columns(self, body: int) -> list[int]:
         """A body's spanning velocities, within the cluster's."""

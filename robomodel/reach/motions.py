@@ -15,7 +15,7 @@ from robomodel.mobility import SpanningColumn, column_limits
 from robomodel.model.elements import Cluster, columns_of, velocity_units
 from robomodel.model.model import Model
 from robomodel.reach.groups import compiled_geometry
-from robomodel.tolerances import CLOSED, WITHIN
+from robomodel.tolerances import CLOSED, TINY, WITHIN
 
 
 @dataclass(frozen=True)
@@ -94,3 +94,15 @@ class ClusterMotion:
         turns = np.where(length, 0.0, np.round(displacement / (2 * math.pi)))
         result: Array = (displacement - turns * 2 * math.pi) / self.unit
         return result
+
+
+def full_rank_rows(matrix: Array, rank: int) -> list[int]:
+    """Rows that span all the others: those that are longest without their part along the chosen."""
+    rest, chosen = matrix.copy(), list[int]()
+    for _ in range(rank):
+        sizes = np.linalg.norm(rest, axis=1)
+        sizes[chosen] = -1.0
+        chosen.append(int(np.argmax(sizes)))
+        along = rest[chosen[-1]] / max(float(sizes[chosen[-1]]), TINY)
+        rest -= np.outer(rest @ along, along)
+    return sorted(chosen)

@@ -35,6 +35,7 @@ from robomodel.model.elements import (
 from robomodel.model.model import Model
 from robomodel.model.spins import find_spins
 from robomodel.reach.groups import compiled_geometry, crossing, merged, split, units
+from robomodel.reach.limb import limb_bodies
 from robomodel.reach.motions import ClusterMotion
 from robomodel.reach.paths import (
     Half,
@@ -144,6 +145,8 @@ def joint_range(model: Model, joint: str, q: ArrayLike | None = None) -> JointRa
 
     Where the joint turns back, or the loops come to a dead point of the independent joints (they
     rest while others move, and G is infinite), that ends it; what is beyond is on another branch.
+    Of joints of limbs (:func:`robomodel.limb_joints`) in linkages of one freedom only the former
+    does, whichever joints are independent.
     Joints, dependent and rotor joints too, are looked at with the limits of their cluster, from
     where a limit is exceeded already no further. With several freedoms, the ends are the farthest
     tops of climbs from neutral and from where random walks lead; they are exact as such, but other
@@ -540,7 +543,10 @@ def _ends(model: Model, cluster: Cluster, joint: Joint) -> tuple[RangeEnd, Range
         return _own_limits(part, column)
     if len(part.linear) == len(part.conditions):
         return _linear(part, column, spanning)
-    path = follow(part, spanning, (), column)
+    limb = limb_bodies(model)[cluster.index]
+    carries = cluster.bodies[cluster.joints.index(joint.name)] in limb
+    chart = np.eye(len(part.unit))[[column]] if carries and len(part.chart) == 1 else part.chart
+    path = follow(replace(part, chart=chart), spanning, (), column)
     if path is not None:
         return path.range(column)
     return extremes(part, column, spanning, lambda: _reached(model, cluster.index))

@@ -45,7 +45,7 @@ from robomodel.tolerances import NOTHING, SAME, SINGULAR
 FREE = 0.5  # rad or m, either way: where other joints without limits are held
 
 OTHERS = 3  # most freedoms of clusters whose other joints are also held at their ends
-DEAD_TORQUE = 1e-3  # of the greatest torque or speed: less is a dead point's
+DEAD_TORQUE = 1e-3  # of the torque or speed at neutral: less is a dead point's
 BENT_CURVE = 0.01  # of the usual size: how far curves may be from straight lines between points
 ROUNDS, MOST_ADDED = 4, 200  # of adding points, and the most points that a round adds
 INFINITE = 1e6  # rates of a joint that is at a dead point
@@ -311,7 +311,9 @@ def joint_limits(model: Model, body: int) -> JointLimits:
     finite = (x[np.isfinite(x)] for x in (line.torque, line.speed))
     dead = _dead_points(model, body)
     stuck = [spanning for each, spanning in dead if each.kind == "motors rest"]
-    weakest = _Given.at(model, body, np.array(stuck), line.passive) if stuck else line
+    # with the start, without which nothing moves the joint where motors rest
+    spanning = np.array([line.spanning[start], *stuck])
+    weakest = _Given.at(model, body, spanning, line.passive)
     turning = 0.0 if len(stuck) < len(dead) else math.inf
     return JointLimits(
         joint=joint.name,
@@ -591,8 +593,8 @@ def _least(values: Array, start: int, dead: float) -> float:
     if not len(finite):
         return math.inf
     least, at_start = float(np.min(finite)), float(values[start])
-    vanishes = min(least, dead) <= DEAD_TORQUE * np.max(finite)
-    return at_start if vanishes and math.isfinite(at_start) else least
+    vanishes = math.isfinite(at_start) and min(least, dead) <= DEAD_TORQUE * at_start
+    return at_start if vanishes else least
 
 
 # ---- configurations ------------------------------------------------------------------------------

@@ -66,6 +66,11 @@ class Cylinder:
         away = [max(low - x, x - high, 0.0) for x in self.dead_points]
         return min(away, default=math.inf)
 
+    def span(self, values: Array) -> tuple[float, float]:
+        """The least and the greatest of levers or torques; 0 is among them at its dead point."""
+        among = np.append(values, 0.0) if self.margin == 0.0 else values
+        return float(np.min(among)), float(np.max(among))
+
 
 def cylinders(model: Model) -> Iterator[Cylinder]:
     """The cylinders of a robot, each with every joint of its limb that it moves."""

@@ -486,11 +486,11 @@ def _cylinders(study: Actuation) -> Table:
         least = each.transmission.least
         dead = ", ".join(f"{x:.4g}" for x in each.dead_points)
         rows.append(
-            [each.name, each.joint, _spread(np.abs(each.levers), "m"),
+            [each.name, each.joint, _shown(each.span(np.abs(each.levers)), "m", always=True),
              f"{math.degrees(least.angle):.1f}° at {each.joint} = {least.at:.4g} {length}",
              f"{each.joint} = {dead} {length}" if dead else "",
-             _spread(np.abs(each.push), force),
-             _spread(np.abs(each.pull), force)]
+             _shown(each.span(np.abs(each.push)), force, always=True),
+             _shown(each.span(np.abs(each.pull)), force, always=True)]
         )  # fmt: skip
     columns = ["cylinder", "moves", "lever", "least transmission angle", "dead point", "push",
                "pull"]  # fmt: skip
@@ -783,8 +783,8 @@ def _data(study: Actuation) -> dict[str, Any]:
         ],
         "cylinders": [
             picked(each, "joint", "rest", "dead_points", cylinder="name")
-            | {"margin": each.margin, "lever": _range(np.abs(each.levers))}
-            | {"push": _range(each.push), "pull": _range(each.pull)}
+            | {"margin": each.margin, "lever": each.span(np.abs(each.levers))}
+            | {"push": each.span(each.push), "pull": each.span(each.pull)}
             | {"angle": _angle_data(each.transmission)}
             for each in study.cylinders
         ],

@@ -16,10 +16,10 @@ from robomodel.mobility.exploration import conditioning
 from robomodel.model.elements import Cluster, units_of
 from robomodel.model.model import Model
 from robomodel.model.spins import find_spins
-from robomodel.reach.curves import Curve, Singularity, curves, full_rank_rows
+from robomodel.reach.curves import Curve, Singularity, curves
 from robomodel.reach.groups import Group, merged
 from robomodel.reach.limb import limb_bodies
-from robomodel.reach.motions import ClusterMotion
+from robomodel.reach.motions import ClusterMotion, full_rank_rows
 from robomodel.reach.ranges import RangesFrom, joint_range
 from robomodel.reach.reachable import reachable
 from robomodel.reports.document import picked, plain
