@@ -29,6 +29,9 @@ from robomodel.model.parameters import closed_anew, parameterized
 from robomodel.scalars import stack, unstack
 from robomodel.tolerances import TINY
 
+BEFORE = "damping", "friction", "armature"
+"""Parameters of joints whose forces motors give before their gears."""
+
 LEAST_PHASE = 0.01  # share of the squares of a gear's force that tells an efficiency
 
 
@@ -37,10 +40,11 @@ class Gears:
     """The motors with lossy gears ``at`` these places, in a motion (...).
 
     ``rates`` and ``own`` (..., m): their rates, and the forces that rotors take; ``bearings`` (...,
-    m, 2): those of bearings at unit damping and unit friction, and ``resisting`` (..., m) those of
-    the model's; ``matrix`` (..., nv, nu): B. ``needed`` (..., nv): forces that a model needs
-    without losses, whose signs tell where motors drive. The measured ones do where it is None;
-    their errors then take some samples for the other way.
+    m, 3): those of bearings at unit damping and unit friction, and without a rotor those of a unit
+    armature, and ``resisting`` (..., m) those of the model's; ``matrix`` (..., nv, nu): B.
+    ``needed`` (..., nv): forces that a model needs without losses, whose signs tell where motors
+    drive. The measured ones do where it is None; their errors then take some samples for the other
+    way.
     """
 
     at: tuple[int, ...]
@@ -74,16 +78,15 @@ class Gears:
             rates.append(np.sum([k * speeds[..., row] for row, k in actuator.rows], axis=0))
             row, k = actuator.rows[0]
             joint, w = model.joints[model.joint_names.index(actuator.joint)], speeds[..., row]
-            unit = np.stack([w, np.sign(w)], axis=-1) / k * actuator.turns_rotor
+            unit, force = np.zeros((*batch, len(BEFORE))), np.zeros(batch)
             if actuator.turns_rotor:
+                unit[..., :2] = np.stack([w, np.sign(w)], axis=-1) / k
                 force = (np.asarray(torques[row]) + joint.law.force(w)) / k
             elif len(actuator.rows) == 1:
-                force = joint.armature * pulls[..., row] / k
-            else:
-                force = np.zeros(batch)
+                unit[..., 2] = pulls[..., row] / k
             own.append(force)
             bearings.append(unit)
-            resisting.append(unit @ np.array([joint.damping, joint.friction]))
+            resisting.append(unit @ np.array([getattr(joint, kind) for kind in BEFORE]))
         needed = None
         if predicted:
             resist = [
@@ -140,7 +143,7 @@ class Gears:
         return np.asarray(np.einsum("...im,...m->...i", self._columns, share))
 
     def lost_of_bearings(self, drive: Array, efficiencies: Array) -> Array:
-        """The same (..., nv, m, 2) of the forces of bearings at unit damping and friction."""
+        """The same (..., nv, m, 3) of the ``bearings``."""
         share = (1.0 - self.gains(drive, efficiencies))[..., None] * self.bearings
         return np.asarray(np.einsum("...im,...mk->...imk", self._columns, share))
 

@@ -509,9 +509,9 @@ def loss_notes_of(readings: Sensors, fit: Fit) -> list[str]:
             continue
         at = [found[kind, name] for kind in EFFICIENCIES]
         both = float(np.sqrt(max(float(fit.together[np.ix_(at, at)].sum()), 0.0)))
-        if np.max(fit.spread[at]) > UNSURE and both < np.max(fit.spread[at]) / 3.0:
+        if np.max(fit.spread[at]) > UNSURE and both < min(np.max(fit.spread[at]) / 3.0, UNTOLD):
             product = float(np.prod([readings.unknowns[n].value(fit.unknowns[n]) for n in at]))
-            products.append(f"{name} ({product:.2g})")
+            products.append(f"{name} ({product:.2g} ± {product * both:.1g})")
     result = [
         f"the log has no phase in which these motors' gear {way}, so that its efficiency there is "
         f"not told: {few(names)}"

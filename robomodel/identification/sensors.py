@@ -28,7 +28,7 @@ from robomodel.errors import (
     few,
     warn,
 )
-from robomodel.identification.gears import Gears, carried, with_ratios
+from robomodel.identification.gears import BEFORE, Gears, carried, with_ratios
 from robomodel.identification.regressors import regressor, windowed
 from robomodel.identification.windows import Windows
 from robomodel.model.arguments import as_array, as_numbers, common_batch
@@ -185,19 +185,17 @@ class Sensors:
         return self._rows(motion, x), self.forces(motion, x), motion.model
 
     def _rows(self, motion: Motion, x: Array) -> Array:
-        """Rows (n, nv, p); friction of rotors' bearings passes no lossy gear."""
+        """Rows (n, nv, p); friction of rotors and armatures in their place pass no lossy gear."""
         if not self.lossy:
             return motion.rows
         names = parameters(motion.model).names
         lost = self._gears.lost_of_bearings(self._drive(motion, x), self._efficiencies(x))
         result = motion.rows.copy()
         for i, n in enumerate(self.lossy):
-            actuator = self.model.actuators[n]
-            if not actuator.turns_rotor:
-                continue
-            for k, kind in enumerate(("damping", "friction")):
-                at = names.index(f"{actuator.joint}.{kind}")
-                result[..., at] -= self._at_rows(lost[..., i, k])
+            for k, kind in enumerate(BEFORE):
+                if np.any(lost[..., i, k]):
+                    at = names.index(f"{self.model.actuators[n].joint}.{kind}")
+                    result[..., at] -= self._at_rows(lost[..., i, k])
         return result
 
     def before_gears(self, x: Array) -> Array | None:
