@@ -53,7 +53,7 @@ MAX_INFLATED = 2 * MAX_MESH_BYTES
 MAX_MEMBERS = 1000
 """Limit of the number of members of an archive."""
 MAX_COPIES = 10_000
-"""Limit of the number of places at which a file uses its geometries."""
+"""Limit of the copies of elements that a file makes, and of its uses of geometries."""
 MAX_FACES = 20_000_000
 """Limit of the total number of triangles of these copies."""
 MAX_NUMBER = 1e30

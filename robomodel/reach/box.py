@@ -25,7 +25,7 @@ from robomodel.reach.groups import Group
 from robomodel.reach.limb import limb_joints
 from robomodel.reach.reachable import Linkage, reachable
 
-FREE = 0.5  # rad or sizes, either way from neutral: the box of joints without limits
+FREE = 0.5  # rad or sizes, either way from neutral: ranges of joints without limits
 STEPS = {2: 11, 3: 5, 4: 3}  # grid points along each joint, by the number of joints
 
 

@@ -14,10 +14,17 @@ from pathlib import Path
 import numpy as np
 
 from robomodel.arrays import Array
-from robomodel.simulators.loaded import Numbers, Place, Source, State, held_rows, kind_of, spread
+from robomodel.simulators.loaded import (
+    STEP,
+    Numbers,
+    Place,
+    Source,
+    State,
+    held_rows,
+    kind_of,
+    spread,
+)
 from robomodel.tolerances import HUGE
-
-STEP = 1e-5  # s
 
 
 class DrakeModel:

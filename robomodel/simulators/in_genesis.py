@@ -8,10 +8,17 @@ from typing import Any
 import numpy as np
 
 from robomodel.arrays import Array
-from robomodel.simulators.loaded import Numbers, Place, Source, State, held_rows, kind_of, spread
+from robomodel.simulators.loaded import (
+    STEP,
+    Numbers,
+    Place,
+    Source,
+    State,
+    held_rows,
+    kind_of,
+    spread,
+)
 from robomodel.tolerances import HUGE
-
-STEP = 1e-5  # s
 
 
 class GenesisModel:

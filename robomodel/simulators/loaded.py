@@ -11,6 +11,7 @@ import numpy as np
 from robomodel.arrays import Array
 from robomodel.spatial import from_quaternion
 
+STEP = 1e-5  # s: where a simulator tells accelerations only by a step
 Kind: TypeAlias = Literal["joint", "ball", "base"]
 By: TypeAlias = Mapping[str, Array]
 """Positions or velocities by joint name: (1,), of a ball its quaternion x, y, z, w or (3,)."""

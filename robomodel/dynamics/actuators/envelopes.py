@@ -30,7 +30,7 @@ from robomodel.dynamics.actuators.limbs import (
 from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import Cluster, joint_slices, spanning_start
 from robomodel.model.model import Model
-from robomodel.reach.box import boxes
+from robomodel.reach.box import FREE, boxes
 from robomodel.reach.limb import limb_bodies
 from robomodel.reach.paths import Path
 from robomodel.reach.ranges import (
@@ -41,8 +41,6 @@ from robomodel.reach.ranges import (
 from robomodel.scalars import Scalar, Vector, unstack
 from robomodel.spatial import ZERO, Motion, scale
 from robomodel.tolerances import NOTHING, SAME, SINGULAR
-
-FREE = 0.5  # rad or m, either way: where other joints without limits are held
 
 OTHERS = 3  # most freedoms of clusters whose other joints are also held at their ends
 DEAD_TORQUE = 1e-3  # of the torque or speed at neutral: less is a dead point's

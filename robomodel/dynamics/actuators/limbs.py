@@ -24,8 +24,6 @@ from robomodel.reach.motions import ClusterMotion
 from robomodel.scalars import stack, unstack
 from robomodel.tolerances import MOVES, SINGULAR, TINY
 
-DEAD_MOTION = 1e-6  # singular value of motions of length 1 below which joints are at a dead point
-
 
 def motions(model: Model, cluster: Cluster, spanning: Array) -> Array:
     """A cluster's motions (n, columns, nv) at its spanning positions (n, nq), as columns.
@@ -63,7 +61,7 @@ def unit_rates(model: Model, cluster: Cluster, spanning: Array, columns: Sequenc
     finite = np.all(np.isfinite(basis), axis=(1, 2))
     rows = np.where(finite[:, None, None], basis[:, list(columns)] / unit[:, None], 0.0)
     singular = np.linalg.svd(rows, compute_uv=False)[:, -1]
-    bound = DEAD_MOTION if cluster.implicit else SINGULAR
+    bound = MOVES if cluster.implicit else SINGULAR
     inverse = np.linalg.pinv(rows, rcond=SINGULAR) / unit
     result: Array = basis @ inverse
     result[~(finite & (singular > bound))] = np.nan

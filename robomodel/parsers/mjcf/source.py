@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from robomodel.description import Sensor
+from robomodel.description.shapes import MAX_COPIES
 from robomodel.errors import DescriptionError, Issue, MissingPackageError, Source
 from robomodel.files import (
     MAX_CLIMB,
@@ -208,8 +209,6 @@ def _node(document: Document, element: xml.Element, folder: Folder) -> SourceEle
 
 UNNAMED = "MuJoCo Model"
 """MuJoCo's name for a model without one."""
-MAX_COPIES = 10_000
-"""Limit of the copies that the ``replicate`` and ``attach`` elements of a file make."""
 _MAX_MESH_PARAMETER = 200.0  # of builtin meshes, whose size grows with its square
 
 
