@@ -489,7 +489,7 @@ def _about(mass: float, centre: Array, weights: Array, corners: Array) -> Inerti
 
 
 _STL = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])
-_STL_HEADER = 84  # bytes of a binary STL file, the number of triangles its last four
+_STL_HEADER = np.dtype([("text", "S80"), ("triangles", "<u4")])
 _SAME_VERTEX = 1e-8  # in the file's unit; as trimesh has it
 _MIXED = np.array([0x1E3779B97F4A7C15, 0x3F58476D1CE4E5B9, 0x14D049BB133111EB])  # odd numbers
 
@@ -502,10 +502,13 @@ def _closed_stl(shape: Shape) -> Inertial | None:
     if in_stage(shape) or mesh_path(shape).suffix.lower() != ".stl":
         return None
     data = mesh_bytes(shape)
-    count = int.from_bytes(data[_STL_HEADER - 4 : _STL_HEADER], "little")
-    if not count or len(data) != _STL_HEADER + count * _STL.itemsize:
+    start = _STL_HEADER.itemsize
+    if len(data) <= start:
         return None
-    corners = np.frombuffer(data, _STL, offset=_STL_HEADER)["corners"].astype(float)
+    (count,) = np.frombuffer(data, _STL_HEADER, 1)["triangles"].tolist()
+    if len(data) != start + count * _STL.itemsize:
+        return None
+    corners = np.frombuffer(data, _STL, offset=start)["corners"].astype(float)
     triangles = corners * np.array(shape.size if len(shape.size) == 3 else 1.0)
     if not np.all(np.abs(triangles) <= MAX_LENGTH) or np.max(np.abs(corners)) > MAX_LENGTH:
         return None
