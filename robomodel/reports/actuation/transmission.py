@@ -194,14 +194,15 @@ class Linkage:
 
     @cached_property
     def binary(self) -> frozenset[int]:
-        """Bodies held by two joints only, but for links of the limb, at whose joints loads act."""
+        """Bodies held by two joints only, but for the first links of limbs, at which loads act."""
         bodies = self.cluster.bodies
         carrying = {self.one[bodies.index(body)] for each in self.model.clusters
                     for body in each.outputs if body in bodies}  # fmt: skip
         free = {body for body, near in self.around.items()
                 if len(near) == 2 and not any(pin.loaded for pin in near.values())}  # fmt: skip
-        carriers = limb_bodies(self.model)[self.cluster.index]
-        limb = {self.one[bodies.index(body)] for body in carriers}
+        links = self.cluster.geometry.links
+        carriers = map(bodies.index, limb_bodies(self.model)[self.cluster.index])
+        limb = {self.one[n] for n in carriers if self.one[links[n].parent] == OUTSIDE}
         return frozenset(free - carrying - limb - {OUTSIDE})
 
     def branch(self, body: int) -> tuple[int, ...]:
