@@ -115,9 +115,8 @@ class NamelessProblem:
 
     @property
     def compiled(self) -> ClusterProblem:
-        """The problem with the conditions of a large geometry compiled, for many evaluations."""
-        large = self.geometry.rows * self.geometry.nv >= MANY_ENTRIES
-        return replace(self.problem, geometry=compiled(self.geometry)) if large else self.problem
+        """The problem with its conditions compiled, for many evaluations."""
+        return replace(self.problem, geometry=compiled(self.geometry))
 
     @property
     def problem(self) -> ClusterProblem:
@@ -130,9 +129,10 @@ class NamelessProblem:
 
 @lru_cache(maxsize=64)
 def _explored(nameless: NamelessProblem) -> ClosedConfigurations:
+    entries = nameless.geometry.rows * nameless.geometry.nv
     # a decision has compiled its conditions; else that pays for very many of them alone
-    many = nameless.geometry.rows * nameless.geometry.nv >= LARGE
-    return sample(nameless.problem if nameless.rank is None and not many else nameless.compiled)
+    many = entries >= (LARGE if nameless.rank is None else MANY_ENTRIES)
+    return sample(nameless.compiled if many else nameless.problem)
 
 
 def _not_closing(
