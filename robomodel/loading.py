@@ -70,8 +70,8 @@ def load(
         format: The file's format, instead of the one of its root element.
         gravity: Acceleration of free fall [m/s²] (default 0 0 -9.81).
         inertia_from: "collision" or "visual" computes missing inertials of links from these
-            shapes, solid and of this ``density``; meshes need trimesh, and are read from beside the
-            file.
+            shapes, solid and of this ``density``; meshes, which are read from beside the file, need
+            trimesh, closed STL files aside.
         density: Density [kg/m³] of these shapes.
         name: The model of an SDF file with several, or its world's name for all of them.
         strict: Refuse suspicious content.
