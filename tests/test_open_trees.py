@@ -368,6 +368,23 @@ def test_what_a_linkage_carries_moves_with_its_carrier() -> None:
         assert relative(rm.aba(model, q, v, tau, f_ext=f_ext, method=method), x) < TIGHT
 
 
+def test_a_wheel_that_alone_moves_is_no_rod_that_spins() -> None:
+    """A rod leads to a ball on the wheel's axis, and can go nowhere."""
+    text = robot(
+        *(link(n) for n in ("crank", "cross", "rod", "wheel")),
+        joint("crank_joint", "base", "crank", axis="0 0 1"),
+        joint("first", "crank", "cross", "0.3 0 0", axis="1 0 0"),
+        joint("second", "cross", "rod", axis="0 1 0"),
+        joint("wheel_joint", "base", "wheel", "0.1 0.6 0.2", axis="0 1 0"),
+        loop("ball", "spherical", "rod", "wheel", "-0.2 0.5 0.2", "0 -0.1 0"),
+    )
+    model = rm.load(text)
+    tree = rm.approximate_tree(model)
+    assert model.dof_names == tree.dof_names == ("wheel_joint",)
+    assert tree.errors["wheel_joint"].worst < 1e-12
+    assert np.allclose(rm.crba(tree, tree.neutral()), rm.crba(model, model.neutral()), rtol=1e-12)
+
+
 def test_a_locked_body_that_carries_others_stays() -> None:
     """Two joints in a row tied to one another: the first moves, the second is welded."""
     text = robot(

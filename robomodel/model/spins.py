@@ -67,7 +67,8 @@ def find_spins(model: Model) -> tuple[Spin, ...]:
     spins: list[Spin] = []
     for cluster in model.clusters:
         if cluster.implicit and _has_balls(model, cluster):
-            spins += _of_cluster(model, cluster, 0.0) or _of_cluster(model, cluster, DUMMY)
+            found = _of_cluster(model, cluster, 0.0) or _of_cluster(model, cluster, DUMMY)
+            spins += found if len(found) < cluster.nv else []  # all that moves is no rod's spin
     return tuple(spins)
 
 
