@@ -245,7 +245,7 @@ def _constraint(
     z, rows = expansion(geometry, solved.pivots)
     expand = tuple(tuple(map(held, row)) for row in rows)
     columns = jacobian @ np.array(expand)
-    pattern = np.max(np.abs(columns), axis=0) > NOTHING
+    pattern = np.max(np.abs(columns) * _regularity(columns)[:, None, None], axis=0) > NOTHING
     lengths = np.linalg.norm(columns / problem.row_unit[keep, None], axis=1)
     units = np.sqrt(np.mean(lengths**2, axis=0))
     pairs = [(a, b) for a, loop in enumerate(geometry.loops) for b in range(len(loop.rows))]
@@ -259,6 +259,17 @@ def _constraint(
         tuple(units.tolist()),
     )
     return constraint, solved.chosen
+
+
+def _regularity(columns: Array) -> Array:
+    """How regular samples (n,) are, the most 1: near singular ones loops close less exactly.
+
+    There entries that vanish where loops are closed are above :data:`NOTHING`.
+    """
+    size = np.linalg.svd(columns, compute_uv=False)
+    least = size[:, -1:].max(axis=1, initial=0.0)
+    most = np.max(least, initial=0.0)
+    return least / most if most else np.ones(len(columns))
 
 
 def _independent(
