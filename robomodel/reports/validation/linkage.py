@@ -395,19 +395,21 @@ def _branches(motion: ClusterMotion, start: Array, rng: np.random.Generator) -> 
 def _assembly_modes(model: Model, motion: ClusterMotion, rng: np.random.Generator) -> int:
     """How many assembly modes were found within limits, the robot's own included; 0: none sought.
 
-    Random positions are closed, and sorted by what paths lead to from the first of each mode. Those
-    of groups that no condition relates multiply. At most :data:`MODES` of a group are told apart,
-    and none are sought where one has more than two freedoms, of which walks miss too much.
+    Those of groups that no condition relates multiply. Beside its own at most one of a group is
+    found, and none are sought where one has more than two freedoms, of which walks miss too much.
     """
     linkage = next(x for x in reachable(model).linkages if x.cluster is motion.cluster)
     moving = [group for group in linkage.groups if group.freedoms]
     if any(group.freedoms > 2 for group in moving):
         return 0
-    return math.prod(len(_modes_of(motion, group, rng)) for group in moving)
+    return math.prod(1 + _has_another_mode(motion, group, rng) for group in moving)
 
 
-def _modes_of(motion: ClusterMotion, group: Group, rng: np.random.Generator) -> list[Group]:
-    """A group from a configuration of each assembly mode that was found within limits."""
+def _has_another_mode(motion: ClusterMotion, group: Group, rng: np.random.Generator) -> bool:
+    """True if a group closes within limits where no path leads to, one way or the other.
+
+    Random positions are closed. Paths that are sought lead to the nearest reachable ones.
+    """
     start, columns = group.start, list(group.columns)
     held = [c for c in range(len(motion.columns)) if c not in columns]
     at, far = motion.positions(start), math.pi * motion.unit
@@ -416,19 +418,16 @@ def _modes_of(motion: ClusterMotion, group: Group, rng: np.random.Generator) -> 
     moves[:, held] = 0.0
     guesses = motion.geometry.integrate(np.broadcast_to(start, (len(moves), len(start))), moves)
     q, closed = motion.close(guesses, held=held)
+    if not np.any(closed):
+        return False
     q = np.array([motion.geometry.integrate(start, motion.unit * motion.wrapped(
         motion.geometry.difference(start, x))) for x in q[closed]])  # fmt: skip
-    left, modes = (q[motion.within(q)] if len(q) else q), [group]
-    left = left[~group.contains(left)]
-    for _ in range(MODES - 1):
-        if not len(left):
-            break
-        new, left = group.starting(left[0]), left[1:]
-        known = np.concatenate([each.pool.q[:: 1 + len(each.pool.q) // MODES] for each in modes])
-        if not np.any(new.contains(np.concatenate([*(each.start[None] for each in modes), known]))):
-            modes.append(new)
-            left = left[~new.contains(left)]
-    return modes
+    left = q[motion.within(q)]
+    known = np.concatenate([start[None], group.pool.q[:: 1 + len(group.pool.q) // MODES]])
+    return any(
+        not np.any(group.starting(other).contains(known))
+        for other in left[~group.contains(left)][: MODES - 1]
+    )
 
 
 def _modes(model: Model, motion: ClusterMotion, ways: Sequence[Array]) -> Iterator[str]:
