@@ -408,7 +408,8 @@ def _links_as_they_are(basis: Basis) -> OpenTree:
     """The lumped tree with its errors."""
     model = _built(basis.draft)
     if all(cluster.kind == "joint" for cluster in basis.view.clusters):
-        errors = dict.fromkeys((basis.view.joints[body].name for body in basis.joints), NO_ERROR)
+        names = (basis.view.joints[body].name for body in basis.joints)
+        errors = dict.fromkeys(names, Error(np.zeros(1)))
         return OpenTree.made(model, kind="open", errors=errors, basis=basis)
     try:
         errors = basis.measures[1].errors(basis.on(model))
@@ -416,9 +417,6 @@ def _links_as_they_are(basis: Basis) -> OpenTree:
         return OpenTree.made(model, kind="lumped", errors={}, basis=basis)
     kind = "exact" if _exact(errors) else "lumped"
     return OpenTree.made(model, kind=kind, errors=errors, basis=basis)
-
-
-NO_ERROR = Error(np.zeros(1))
 
 
 def _exact(errors: Errors) -> bool:
