@@ -254,7 +254,8 @@ def _other_modes(linkage: LinkageStudy) -> str:
             "within limits; there may be more"
         )
     if not linkage.mode:
-        return f", and the robot gets to the nearest others without being taken apart{number}"
+        others = ", and the robot gets to the nearest others without being taken apart"
+        return others * (linkage.branches > 1) + number
     found = (
         "is out of its reach" if linkage.mobility == 1 else "is out of its reach, as far as found"
     )
