@@ -105,6 +105,7 @@ def test_the_range_of_a_linkage_and_the_best_constant() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.* will not do:RuntimeWarning")
 def test_an_inertia_without_end_at_a_dead_point(run, tmp_path: Path) -> None:
     """A rocker turns back while its crank goes on: M of the crank over the square of its rate."""
     model = rm.robots.load("crank_rocker")

@@ -44,6 +44,9 @@ def test_files_that_pages_link_to_are_on_the_site() -> None:
             assert f"!{name}" in rules, (page, target)
 
 
+@pytest.mark.filterwarnings(
+    "ignore:.* will not do:RuntimeWarning", r"ignore:\s*casadi:FutureWarning"
+)
 @pytest.mark.slow_cases("docs/tutorial.md")
 @pytest.mark.parametrize("page", few(SNIPPETS, "README.md", "docs/tutorial.md"))
 def test_snippets_run(

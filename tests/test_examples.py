@@ -309,6 +309,7 @@ def walking(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:contacts of .* are not solved:RuntimeWarning")
 def test_learned_policies_walk(walking: Any) -> None:
     """Those that are kept: forwards at nearly the speed that is asked for, nobody falls."""
     for file in (EXAMPLES / "learning").glob("*.npz"):
