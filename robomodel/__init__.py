@@ -6,49 +6,43 @@ from importlib import import_module
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
-from robomodel import dynamics, moved, robots, showing
-from robomodel.description import Rotor
-from robomodel.dynamics import *
-from robomodel.errors import (
-    DescriptionError,
-    DescriptionWarning,
-    check_positional,
-    no_model,
-)
-from robomodel.identification import (
-    base_parameters,
-    calibrate,
-    excitation,
-    identify,
-    joint_states,
-    parameters,
-    regressor,
-    with_parameters,
-)
-from robomodel.interop.programs import compile
-from robomodel.loading import load
+from robomodel import dynamics, moved, showing
+from robomodel.errors import check_positional, no_model
 from robomodel.messages import instead, with_known_keywords
-from robomodel.model import Model
-from robomodel.opentree.tree import approximate_tree
-from robomodel.reach.limb import limb_joints
-from robomodel.reach.ranges import joint_range
-from robomodel.writing import write_mjcf, write_sdf, write_urdf, write_usd
 
 if TYPE_CHECKING:
+    from robomodel import robots
     from robomodel.control.inverse_kinematics import inverse_kinematics
+    from robomodel.description import Rotor
+    from robomodel.dynamics import *
+    from robomodel.errors import DescriptionError, DescriptionWarning
+    from robomodel.identification.base import base_parameters
+    from robomodel.identification.calibration import calibrate
+    from robomodel.identification.excitations import excitation
+    from robomodel.identification.identification import identify
+    from robomodel.identification.joint_states import joint_states
+    from robomodel.identification.regressors import regressor
     from robomodel.interop.c import write_c
     from robomodel.interop.casadi import to_casadi
     from robomodel.interop.javascript import write_js
+    from robomodel.interop.programs import compile
     from robomodel.lint.audit.study import audit
+    from robomodel.loading import load
+    from robomodel.model import Model
+    from robomodel.model.parameters import parameters, with_parameters
     from robomodel.motion.ground import Ground, contact_points
     from robomodel.motion.rollout import rollout
     from robomodel.motion.simulate import simulate
     from robomodel.motion.simulation import Simulation
+    from robomodel.opentree.tree import approximate_tree
+    from robomodel.reach.limb import limb_joints
+    from robomodel.reach.ranges import joint_range
     from robomodel.reports.actuation.study import actuation
     from robomodel.reports.approximation import approximation_errors
     from robomodel.reports.comparison.in_simulator import compare_in
     from robomodel.reports.comparison.study import compare
     from robomodel.reports.validation.study import validate
+    from robomodel.writing import write_mjcf, write_sdf, write_urdf, write_usd
 
 moved.install()
 
@@ -122,33 +116,52 @@ MOVED = {
 }
 """Names that were here until 0.3 and are one level down; here they warn for one release."""
 
-_NOT_HERE = {*MOVED, "motor_forces"}
-"""Functions of :mod:`robomodel.dynamics` that are there alone."""
-
-__all__.extend(name for name in dynamics.__all__ if name not in _NOT_HERE)
-
-_LATE = {
-    **dict.fromkeys(
-        (
-            "Ground",
-            "Simulation",
-            "contact_points",
-            "rollout",
-            "simulate",
-        ),
-        "motion",
-    ),
+_HOMES = {
+    **{name: "dynamics" for name in dynamics.__all__ if name not in {*MOVED, "motor_forces"}},
+    "DescriptionError": "errors",
+    "DescriptionWarning": "errors",
+    "Ground": "motion.ground",
+    "Model": "model",
+    "Rotor": "description",
+    "Simulation": "motion.simulation",
     "actuation": "reports.actuation.study",
+    "approximate_tree": "opentree.tree",
     "approximation_errors": "reports.approximation",
     "audit": "lint.audit.study",
+    "base_parameters": "identification.base",
+    "calibrate": "identification.calibration",
     "compare": "reports.comparison.study",
     "compare_in": "reports.comparison.in_simulator",
-    "validate": "reports.validation.study",
-    "inverse_kinematics": "control",
+    "compile": "interop.programs",
+    "contact_points": "motion.ground",
+    "excitation": "identification.excitations",
+    "identify": "identification.identification",
+    "inverse_kinematics": "control.inverse_kinematics",
+    "joint_range": "reach.ranges",
+    "joint_states": "identification.joint_states",
+    "limb_joints": "reach.limb",
+    "load": "loading",
+    "parameters": "model.parameters",
+    "regressor": "identification.regressors",
+    "rollout": "motion.rollout",
+    "simulate": "motion.simulate",
     "to_casadi": "interop.casadi",
+    "validate": "reports.validation.study",
+    "with_parameters": "model.parameters",
     "write_c": "interop.c",
     "write_js": "interop.javascript",
+    **dict.fromkeys(("write_mjcf", "write_sdf", "write_urdf", "write_usd"), "writing"),
 }
+"""The modules of the names that are here, which are imported when one is first asked for."""
+
+_ROOMS = """
+    arrays cuda description errors estimation files identification instants interop kernels loading
+    mechanism messages mobility model motion opentree parsers reach robots running scalars
+    simulators spatial tolerances views vocabulary writing
+"""
+"""Subpackages and modules that need no further import to be used."""
+
+__all__.extend(name for name in _HOMES if name not in __all__)
 
 
 def _takes_model(function: Any) -> Any:
@@ -160,6 +173,7 @@ def _takes_model(function: Any) -> Any:
     declared = "__signature__" in vars(function) if hasattr(function, "__code__") else True
     if annotations.get("model") != "Model" or declared:
         return function
+    from robomodel.model import Model
 
     name, shape, checked = function.__name__, signature(function), with_known_keywords(function)
 
@@ -175,19 +189,18 @@ def _takes_model(function: Any) -> Any:
     return call
 
 
+showing.register("robomodel.interop.orders", "to_order", "from_order")
+showing.register("robomodel.reach.drawing", "random_configuration", "is_reachable")
+showing.register("robomodel.reach.reachable", "leads_to", "mode_notes")
 showing.register("robomodel.views.animation", "motion_in_notebooks", "animate_motion")
-
-for _name in _NOT_HERE & {*dynamics.__all__}:
-    del globals()[_name]
-for _name in __all__:
-    if _name in globals():
-        globals()[_name] = _takes_model(globals()[_name])
-del _name
 
 
 def __getattr__(name: str) -> object:
-    """Motions, reports, symbols, C and JavaScript, imported when they are first asked for."""
-    if name in ("views", "motion", "estimation", "instants", "cuda"):
+    """Everything but the table of names, imported when it is first asked for."""
+    if name in _HOMES:
+        found = _takes_model(getattr(import_module(f"{__name__}.{_HOMES[name]}"), name))
+        return globals().setdefault(name, found)
+    if name in _ROOMS.split() or name == "trajectory":  # an old name: robomodel.moved
         return import_module(f"{__name__}.{name}")
     if name in MOVED:
         home = f"{__name__}.{MOVED[name]}"
@@ -197,13 +210,8 @@ def __getattr__(name: str) -> object:
             stacklevel=2,
         )
         return getattr(import_module(home), name)
-    if name == "trajectory":
-        return import_module(f"{__name__}.trajectory")  # an old name: robomodel.moved
-    if name not in _LATE:
-        hint = instead(name, __all__)
-        raise AttributeError(f"module '{__name__}' has no attribute '{name}'{hint}")
-    globals()[name] = _takes_model(getattr(import_module(f"{__name__}.{_LATE[name]}"), name))
-    return globals()[name]
+    hint = instead(name, __all__)
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'{hint}")
 
 
 def __dir__() -> list[str]:

@@ -1,6 +1,7 @@
-"""How objects show themselves: functions of rooms above theirs, registered by name.
+"""Functions of rooms above that objects call by name: how they show themselves, where they get to.
 
-A room of mechanics has no picture of its own; the package says at import which module draws what.
+A room of mechanics has no picture of its own, a model no reach; the package says at import which
+module has what, and it is imported when it is first called.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ def register(module: str, *names: str) -> None:
     _MODULES.update(dict.fromkeys(names, module))
 
 
-def call(name: str, *arguments: Any, **options: Any) -> Any:
+def call(name: str, /, *arguments: Any, **options: Any) -> Any:
     """Call a registered function.
 
     Args:
@@ -33,5 +34,5 @@ def call(name: str, *arguments: Any, **options: Any) -> Any:
         LookupError: Nothing is registered by this name.
     """
     if name not in _MODULES:
-        raise LookupError(f"no module draws '{name}': none was registered")
+        raise LookupError(f"no module has '{name}': none was registered")
     return getattr(import_module(_MODULES[name]), name)(*arguments, **options)

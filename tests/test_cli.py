@@ -14,7 +14,7 @@ from cases import few
 from cli_robot import joint, link
 
 import robomodel as rm
-from robomodel.cli import COMMANDS
+from robomodel.cli import COMMANDS, function_of
 from robomodel.cli.common import (
     complain,
     complete_joints,
@@ -288,8 +288,8 @@ def test_help_and_version(run):
 def test_help_has_examples_at_its_top_and_fits_a_terminal(run):
     shown = run("--help")[1]
     assert "..." not in shown.partition("Commands:")[2]
-    for command in COMMANDS:
-        name, examples = command.__name__.replace("_", "-"), examples_of(command)
+    for name in COMMANDS:
+        examples = examples_of(function_of(name))
         lines = run(name, "--help")[1].splitlines()
         assert max(map(len, lines)) <= 80
         assert 2 <= len(examples) <= 3
@@ -306,7 +306,7 @@ def test_examples_of_help_run(run, tmp_path, monkeypatch):
     assert run("convert", "four_bar", "-o", "b.urdf")[0] == 0  # what `design` compares
     (tmp_path / "robots").mkdir()  # what `lint` looks at
     (tmp_path / "robots" / "b.urdf").write_bytes((tmp_path / "b.urdf").read_bytes())
-    commands = [c for c in COMMANDS if c.__name__ != "mcp"]  # which waits for a client
+    commands = [function_of(c) for c in COMMANDS if c != "mcp"]  # which waits for a client
     for example in dict.fromkeys(each for c in commands for each in examples_of(c)):
         words = shlex.split(example)[1:]
         words += ["--seconds", "0"] if words[0] == "view" else []

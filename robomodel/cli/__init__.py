@@ -12,32 +12,29 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from importlib import import_module
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
+from typer.main import get_command
 
 from robomodel import __version__
 from robomodel.cli.common import (
     USAGE,
     Grouped,
+    Result,
     UserError,
     complain,
-    in_short,
     print_json,
     runnable,
 )
-from robomodel.cli.files import code, convert
-from robomodel.cli.identification import calibrate, excite, identify
-from robomodel.cli.joint_states import joint_states
-from robomodel.cli.lint import lint
-from robomodel.cli.mcp import mcp
-from robomodel.cli.models import info, robots
-from robomodel.cli.pictures import design, graph, view
-from robomodel.cli.reports import actuation, armature, compare, validate
-from robomodel.cli.states import benchmark, dynamics
 from robomodel.errors import did_you_mean
+
+if TYPE_CHECKING:
+    from robomodel.reports.document import Document
 
 __all__ = ["app", "main"]
 
@@ -54,40 +51,65 @@ robomodel --help lists the commands; robomodel COMMAND --help has examples.
 robomodel --install-completion: the shell completes robots, joints and links.
 """
 
+COMMANDS = {
+    "info": ("models", "Print a robot's bodies, joints, clusters and limits, …"),
+    "dynamics": ("states", "Compute inverse and forward dynamics at a state"),
+    "benchmark": ("states", "Time the dynamics of a robot: a batch, a single call, …"),
+    "graph": ("pictures", "Draw a robot's graphs: connectivity, spanning tree, …"),
+    "view": ("pictures", "Show a robot in the browser, with a slider for each freedom, …"),
+    "design": ("pictures", "Write a page with sliders for numbers of the robot, …"),
+    "robots": ("models", "List the robots shipped with the package"),
+    "validate": ("reports", "Look for what is wrong or odd: structure, loops, …"),
+    "lint": ("lint", "Check all robot files of a repository: one finding a line, …"),
+    "armature": ("reports", "Tabulate reflected inertia, its range, …"),
+    "actuation": ("reports", "Print what motors do through gears and linkages: ratios, …"),
+    "compare": ("reports", "List what differs between two files of one robot, …"),
+    "convert": ("files", "Write a robot in another format: exactly, …"),
+    "code": ("files", "Write functions of a robot as C99, which C++ includes too, …"),
+    "identify": ("identification", "Identify a robot's parameters from a log of its motion, …"),
+    "calibrate": ("identification", "Calibrate lengths, anchors, …"),
+    "excite": ("identification", "Plan a motion that identifies a robot's parameters well, …"),
+    "joint-states": ("joint_states", "Complete a log of some joints' states, as of motors, …"),
+    "mcp": ("mcp", "Serve tools for agents on standard input and output (Model Context Protocol)"),
+}
+"""Commands by name: the module in which each is a function, and what it does, for ``--help``."""
+
+
+class Commands(TyperGroup):
+    """The commands; the module of one is imported when it runs, or when its own help is shown."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that the arguments name, and those after it."""
+        name, found, rest = super().resolve_command(ctx, args)
+        return name, found and command_of(found.name or ""), rest
+
+
+def command_of(name: str) -> Any:
+    """The command of this name, with its options."""
+    alone = typer.Typer(add_completion=False, rich_markup_mode=None)
+    alone.command(name, cls=Grouped)(runnable(function_of(name)))
+    return get_command(alone)
+
+
+def function_of(name: str) -> Callable[..., Result | Document]:
+    """The function of a command."""
+    module = import_module(f"{__name__}.{COMMANDS[name][0]}")
+    function: Callable[..., Result | Document] = getattr(module, name.replace("-", "_"))
+    return function
+
+
+def _in_place() -> None:
+    """Stands for a command in the list of them."""
+
+
 app = typer.Typer(
+    cls=Commands,
     help="Exact dynamics of robots as they are built: gears, belts, four-bars, rods.",
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-COMMANDS = (
-    info,
-    dynamics,
-    benchmark,
-    graph,
-    view,
-    design,
-    robots,
-    validate,
-    lint,
-    armature,
-    actuation,
-    compare,
-    convert,
-    code,
-    identify,
-    calibrate,
-    excite,
-    joint_states,
-    mcp,
-)
-"""The functions of the commands, by which these are named."""
-
-for _command in COMMANDS:
-    app.command(
-        _command.__name__.replace("_", "-"),
-        cls=Grouped,
-        short_help=in_short(_command.__doc__ or ""),
-    )(runnable(_command))
+for _name, (_, _summary) in COMMANDS.items():
+    app.command(_name, short_help=_summary)(_in_place)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -21,15 +21,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal, TextIO, TypeAlias, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO, TypeAlias, get_origin
 
 import typer
 from typer.core import TyperArgument, TyperCommand
 
-from robomodel import parsers
 from robomodel import robots as shipped
-from robomodel.description import Description
-from robomodel.description.prims import SUFFIXES as STAGES
 from robomodel.errors import (
     NOWHERE,
     ClosureError,
@@ -40,7 +37,11 @@ from robomodel.errors import (
     Source,
     arguments_written,
 )
-from robomodel.reports.document import Document, plain
+from robomodel.files import STAGES
+
+if TYPE_CHECKING:
+    from robomodel.description import Description
+    from robomodel.reports.document import Document
 
 LOADING = "Loading options"
 NUMBERS = "NUMBERS"  # stands for the value of options that take several numbers in one word
@@ -206,6 +207,8 @@ def _names(
     of: Callable[[Description], list[str]], ending: str = ""
 ) -> Callable[[typer.Context, str], list[str]]:
     def complete(ctx: typer.Context, incomplete: str) -> list[str]:
+        from robomodel import parsers
+
         file = ctx.params.get("file") or _second_word()
         path = shipped.path(file) if file in shipped.names() and not os.path.isfile(file) else file
         try:
@@ -296,7 +299,7 @@ def runnable(command: Callable[..., Result | Document]) -> Callable[..., int]:
             warnings.simplefilter("ignore", DeprecationWarning)  # of other packages, for developers
             try:
                 result = command(**arguments)
-                result = Result(document=result) if isinstance(result, Document) else result
+                result = result if isinstance(result, Result) else Result(document=result)
                 if "robot" in result.document.data:
                     data = {"file": file, **result.document.data}
                     result = replace(result, document=replace(result.document, data=data))
@@ -416,15 +419,6 @@ def _parameter(name: str, annotation: Any, default: Any) -> inspect.Parameter:
     )
 
 
-def in_short(text: str) -> str:
-    """The part of a command's first sentence that fits the list of commands."""
-    sentence = whole = text.partition("\n\n")[0].strip().rstrip(".")
-    # 61 characters fit beside the names of commands, in 80 columns
-    while len(sentence) > 61 and (cut := max(sentence.rfind(mark) for mark in ":;,")) > 0:
-        sentence = sentence[:cut]
-    return sentence if sentence == whole else f"{sentence}, …"
-
-
 # ---- printing ------------------------------------------------------------------------------------
 
 
@@ -464,12 +458,16 @@ def as_data(file: str, work: Callable[[], Result | Document]) -> dict[str, Any]:
 
 
 def _with_warnings(data: Mapping[str, Any], warned: list[str]) -> dict[str, Any]:
+    from robomodel.reports.document import plain
+
     result: dict[str, Any] = plain({**data, "warnings": [*data.get("warnings", []), *warned]})
     return result
 
 
 def print_json(report: object, to: TextIO | None = None) -> None:
     """Print the report as one JSON document, by default on standard output."""
+    from robomodel.reports.document import plain
+
     typer.echo(json.dumps(plain(report), indent=2, allow_nan=False), file=to)
 
 

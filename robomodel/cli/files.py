@@ -12,7 +12,7 @@ import typer
 import robomodel as rm
 from robomodel.cli.common import UserError, blaming
 from robomodel.cli.robot import Robot
-from robomodel.description.prims import SUFFIXES as STAGES
+from robomodel.files import STAGES
 from robomodel.kernels.cache import kept_in
 from robomodel.kernels.program import Dtype
 from robomodel.model import Model

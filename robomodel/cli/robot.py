@@ -27,10 +27,8 @@ from robomodel.cli.common import (
 )
 from robomodel.description import Description, Inertial, JointCoupling, Rotor
 from robomodel.errors import did_you_mean
-from robomodel.identification.gears import with_ratios
 from robomodel.model import Model, build
 from robomodel.reports.document import Document
-from robomodel.reports.validation.context import CheckContext
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -296,6 +294,9 @@ def _with_term(coupling: JointCoupling, place: int, value: float) -> object:
 
 def _with_ratio(model: Model, description: Description, joint: str, value: float) -> Description:
     """The ratio of its rotor, whichever element of the file couples the two."""
+    from robomodel.identification.gears import with_ratios
+    from robomodel.reports.validation.context import CheckContext
+
     rotors = [each for each in CheckContext(model).rotors if joint in each.ratios]
     if len(rotors) == 1:
         rotor, factor = model.joints[rotors[0].body], value / rotors[0].ratios[joint]

@@ -10,8 +10,6 @@ from robomodel.errors import Source
 if TYPE_CHECKING:
     import trimesh
 
-SUFFIXES = (".usd", ".usda", ".usdc", ".usdz")
-"""Suffixes of USD files."""
 BETWEEN = "#"
 """Separates a file and the path of a prim in it, in names of meshes."""
 

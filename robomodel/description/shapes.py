@@ -27,13 +27,13 @@ from robomodel.description import Description, Inertial, Link, Pose, Shape, Vec3
 from robomodel.description import inertias as masses
 from robomodel.description.poses import vec
 from robomodel.description.prims import BETWEEN, READERS
-from robomodel.description.prims import SUFFIXES as STAGES
 from robomodel.errors import DescriptionError, Issue, MissingPackageError, argument, warn_of_all
 from robomodel.files import (
     LFS,
     LFS_POINTER,
     MAX_CLIMB,
     MAX_MESH_BYTES,
+    STAGES,
     Allowance,
     contents,
     package_path,

@@ -26,7 +26,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from robomodel.arrays import Array, Mask
-from robomodel.dynamics import frame_pose, jacobian, sensitivity
+from robomodel.dynamics import frame_pose, jacobian
+from robomodel.dynamics.functions.sensitivity import sensitivity
 from robomodel.dynamics.kinematics.frames import FrameKey, FrameLike, frame_key
 from robomodel.errors import ClosureError, UnknownNameError, as_names, check_names, few
 from robomodel.identification.fit import HUBER

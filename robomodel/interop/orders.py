@@ -27,7 +27,6 @@ from robomodel.model.arguments import as_array, common_batch
 from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import Joint as ModelJoint
 from robomodel.model.elements import Node, joint_slices
-from robomodel.model.registry import method
 from robomodel.scalars import Vector, stack, unstack
 from robomodel.spatial import (
     ZERO,
@@ -414,7 +413,6 @@ def library_of(name: str) -> Library:
     raise ValueError(f"library {name!r} is not known; 'pinocchio', 'mujoco' and 'drake' are")
 
 
-@method
 def to_order(model: Model, library: str, joints: object, state: Mapping[str, Any]) -> State:
     """Our state in the other library's order: q alone, or a tuple with v, a, tau."""
     known = library_of(library)
@@ -458,7 +456,6 @@ def to_order(model: Model, library: str, joints: object, state: Mapping[str, Any
     return _returned(result)
 
 
-@method
 def from_order(model: Model, library: str, joints: object, state: Mapping[str, Any]) -> State:
     """The other library's state in our order: q alone, or a tuple with v, a, tau."""
     known = library_of(library)

@@ -18,13 +18,12 @@ from typing import Any, Literal
 from lxml import etree
 
 from robomodel.errors import warn
-from robomodel.files import LFS, may_be_read
+from robomodel.files import LFS, STAGES, may_be_read
 
 Format = Literal["urdf", "sdf", "mjcf", "usd"]
 
 SUFFIXES = (".urdf", ".sdf", ".world", ".mjcf", ".xacro")
 """Ends of names of robot files; a file of such a name that is no XML is a fault."""
-STAGES = (".usd", ".usda", ".usdc", ".usdz")
 TEMPLATES = (".j2", ".jinja", ".jinja2", ".erb", ".em", ".in", ".tpl", ".template")
 """Ends of names of files that another program turns into robot files."""
 SKIPPED = frozenset(

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Literal, Never
 import numpy as np
 from numpy.typing import ArrayLike
 
+from robomodel import showing
 from robomodel.arrays import Array
 from robomodel.description import Description, Vec3
 from robomodel.errors import Issue, Named, UnknownNameError, as_real, did_you_mean, few
@@ -526,7 +527,7 @@ class Model:
         """
         generator = np.random.default_rng(rng)
         at = None if near is None else self._positions(near, "near")
-        drawn = METHODS["random_configuration"](self, generator, at, branch, base_pose)
+        drawn = showing.call("random_configuration", self, generator, at, branch, base_pose)
         return self._warned(drawn)
 
     @cached_property
@@ -536,7 +537,7 @@ class Model:
         The latter at change points that linkages of one freedom pass, which are looked for when
         notes are first read.
         """
-        return (*self._remarks, *METHODS["mode_notes"](self))
+        return (*self._remarks, *showing.call("mode_notes", self))
 
     @cached_property
     def _contradicted(self) -> tuple[Cluster, ...]:
@@ -568,7 +569,7 @@ class Model:
             >>> model.is_reachable(q)
             True
         """
-        return METHODS["is_reachable"](self, self._positions(q))
+        return showing.call("is_reachable", self, self._positions(q))
 
     def configuration(
         self,
@@ -781,7 +782,7 @@ class Model:
             (6,)
         """
         state = {"q": q, "v": v, "a": a, "tau": tau}
-        return METHODS["to_order"](self, library, joints, state)
+        return showing.call("to_order", self, library, joints, state)
 
     def from_order(
         self,
@@ -821,7 +822,7 @@ class Model:
             True
         """
         state = {"q": q, "v": v, "a": a, "tau": tau}
-        return METHODS["from_order"](self, library, joints, state)
+        return showing.call("from_order", self, library, joints, state)
 
     # ---- inside
 

@@ -1,6 +1,7 @@
-"""Methods of :class:`~robomodel.model.model.Model` whose functions are in rooms above it.
+"""Methods of :class:`~robomodel.model.model.Model` whose functions need its module.
 
-A room registers its functions when it is imported, as parsers do with formats.
+Modules of this room register their functions when they are imported; those of rooms above are
+called by name: :mod:`robomodel.showing`.
 """
 
 from __future__ import annotations

@@ -17,7 +17,6 @@ from robomodel.model.configurations import functions
 from robomodel.model.configurations.following import is_closed
 from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import Cluster, columns_of
-from robomodel.model.registry import method
 from robomodel.reach.reachable import from_configuration, random_poses, reachable
 from robomodel.tolerances import CLOSED, NEARLY_CLOSED, NOTHING
 
@@ -33,7 +32,6 @@ TYPICALLY_REGULAR = 5e-2  # of any mode: 1/‖G‖ stays above this share of wha
 GUESSES = (8, 32, 128)  # of any mode, a round's
 
 
-@method
 def random_configuration(
     model: Model,
     rng: Generator,
@@ -56,7 +54,6 @@ def random_configuration(
     return q
 
 
-@method
 def is_reachable(model: Model, q: Array) -> bool | Mask:
     """As :meth:`robomodel.Model.is_reachable`."""
     rows = q.reshape(-1, model.nq)

@@ -33,7 +33,6 @@ from robomodel.model.configurations.following import integrate_open
 from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import Cluster, columns_of, joint_slices, spanning_start
 from robomodel.model.model import Model
-from robomodel.model.registry import method
 from robomodel.reach.groups import Group, Split, split, units
 from robomodel.tolerances import CLOSED, MOVES, NOTHING, WITHIN
 
@@ -422,7 +421,6 @@ def reachable(model: Model) -> Reachable:
     return from_configuration(model, model.neutral())
 
 
-@method
 def leads_to(model: Model, cluster: Cluster, start: Array, q: Array) -> bool:
     """True if a path was found between a linkage's closed parts of q, start and end.
 
@@ -434,7 +432,6 @@ def leads_to(model: Model, cluster: Cluster, start: Array, q: Array) -> bool:
     return _linkage(model, cluster, q).leads_to(start)
 
 
-@method
 def mode_notes(model: Model) -> tuple[str, ...]:
     """Where linkages of one freedom pass change points, at which other assembly modes begin."""
     notes = []

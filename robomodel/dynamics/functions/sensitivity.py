@@ -17,7 +17,7 @@ from robomodel.dynamics.algorithm import (
     documented,
     kernel_of,
 )
-from robomodel.dynamics.sensitivity import OF_CONFIGURATIONS, of_algorithm, of_configuration
+from robomodel.dynamics.sensitivities import OF_CONFIGURATIONS, of_algorithm, of_configuration
 from robomodel.errors import did_you_mean
 from robomodel.model.arguments import as_array, by_name
 from robomodel.model.model import Model

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.polynomial import Polynomial
 from numpy.typing import NDArray
 
+from robomodel import showing
 from robomodel.arrays import Array, Mask
 from robomodel.errors import ClosureError, UnknownNameError, did_you_mean, few, warn
 from robomodel.mechanism import closure as newton
@@ -46,7 +47,7 @@ from robomodel.model.elements import (
     quaternions,
     velocity_units,
 )
-from robomodel.model.registry import METHODS, method, method_named
+from robomodel.model.registry import method, method_named
 from robomodel.tolerances import CLOSED, CONVERGED, NEARLY_CLOSED, NOTHING, SAME, SINGULAR, WITHIN
 
 if TYPE_CHECKING:
@@ -445,7 +446,7 @@ def _solve_loops(
             order = np.argsort(np.where(fine, away, np.inf))[: np.count_nonzero(fine)]
             elsewhere = tries[order[0]] if elsewhere is None else elsewhere
             for q in _distinct(geometry, tries[order]) if opens else tries[order[:1]]:
-                if not opens or METHODS["leads_to"](model, cluster, start, q):
+                if not opens or showing.call("leads_to", model, cluster, start, q):
                     return np.asarray(q)
         best = min(best, float(np.min(gaps)))
     values = ", ".join(

@@ -17,9 +17,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from robomodel.description.prims import READERS, SUFFIXES
+from robomodel.description.prims import READERS
 from robomodel.errors import DescriptionError, Issue, MissingPackageError, Source
-from robomodel.files import LFS, LFS_POINTER, MAX_MESH_BYTES, Allowance, contents, top_folder
+from robomodel.files import (
+    LFS,
+    LFS_POINTER,
+    MAX_MESH_BYTES,
+    STAGES,
+    Allowance,
+    contents,
+    top_folder,
+)
 
 if TYPE_CHECKING:
     import trimesh
@@ -45,7 +53,7 @@ def is_usd(source: object) -> bool:
     if isinstance(source, str) and source.lstrip("\ufeff \t\r\n").startswith(MARKS):
         return True
     name = source if isinstance(source, str | os.PathLike) else getattr(source, "name", "")
-    return isinstance(name, str | os.PathLike) and os.fsdecode(name).lower().endswith(SUFFIXES)
+    return isinstance(name, str | os.PathLike) and os.fsdecode(name).lower().endswith(STAGES)
 
 
 def pxr(source: Source | None = None) -> None:

@@ -1,0 +1,110 @@
+"""What is imported when: names of the package are there at once, their modules when asked for."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import pickle
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import robomodel as rm
+from robomodel import cli
+
+PUMA = rm.robots.path("puma560")
+
+
+def imported_by(script: str) -> set[str]:
+    """The modules that a process of its own has after a script."""
+    script += "\nimport sys; print(*sys.modules)"
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    return set(run.stdout.splitlines()[-1].split())
+
+
+def rooms(modules: set[str]) -> set[str]:
+    """Subpackages of the package, and others at their top."""
+    ours = {each.split(".")[1] for each in modules if each.startswith("robomodel.")}
+    return ours | {each.split(".")[0] for each in modules}
+
+
+def of_type_checkers(module: ModuleType) -> dict[str, str]:
+    """Names that a package's file imports for type checkers alone, with their modules."""
+    names = {}
+    for node in ast.parse(Path(module.__file__ or "").read_text("utf-8")).body:
+        if isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING":
+            for each in node.body:
+                assert isinstance(each, ast.ImportFrom)
+                for alias in each.names:
+                    star = import_module(each.module or "").__all__ if alias.name == "*" else ()
+                    names |= dict.fromkeys(star or (alias.name,), each.module)
+    return names
+
+
+def test_types_and_tables_of_names_agree() -> None:
+    homes = {name: f"robomodel.{home}" for name, home in rm._HOMES.items()}
+    assert homes | dict.fromkeys(rm.dynamics.__all__, "robomodel.dynamics") == {
+        name: home for name, home in of_type_checkers(rm).items() if name != "robots"
+    }
+    assert {*rm._HOMES, "robots"} == {*rm.__all__}
+    assert {
+        name: home.rpartition(".")[2] for name, home in of_type_checkers(rm.dynamics).items()
+    } == rm.dynamics._HOMES
+
+
+@pytest.mark.parametrize("module", [rm, rm.dynamics])
+def test_every_name_is_there(module: ModuleType) -> None:
+    assert {*module.__all__} <= {*dir(module)}
+    for name in module.__all__:
+        found = getattr(module, name)
+        assert getattr(module, name) is found
+        if not isinstance(found, ModuleType):
+            assert pickle.loads(pickle.dumps(found)) is found
+    for name in module._ROOMS.split():
+        assert getattr(module, name) is import_module(f"{module.__name__}.{name}")
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        _ = module.nothing
+
+
+def test_a_star_imports_all_names_in_a_new_process() -> None:
+    script = "from robomodel import *; import robomodel as rm; assert {*rm.__all__} <= {*globals()}"
+    script += "; assert callable(rm.dynamics.sensitivity) and callable(sensitivity)"
+    assert "robomodel.dynamics.functions.sensitivity" in imported_by(script)
+
+
+def test_loading_an_open_chain_imports_what_it_needs() -> None:
+    assert rooms(imported_by("import robomodel")) & {"numpy", "lxml", "model"} == set()
+    loaded = imported_by(f"import robomodel as rm; rm.load({str(PUMA)!r})")
+    ours = """errors files arrays running scalars tolerances spatial kernels description mechanism
+        vocabulary mobility model parsers loading"""
+    assert rooms(loaded) >= {*ours.split(), "numpy", "lxml"}
+    others = """scipy llvmlite rich typer dynamics.functions reach opentree motion control
+        identification interop simulators writing reports lint views cli"""
+    assert not rooms(loaded) & {*others.split()}
+    assert "robomodel.dynamics.functions" not in loaded
+
+
+def test_commands_import_what_they_run() -> None:
+    assert not rooms(imported_by("import robomodel.cli")) & {"numpy", "lxml", "model", "reports"}
+    run = "from robomodel.cli import main\ntry:\n    main({})\nexcept SystemExit:\n    pass"
+    others = {"numpy", "lxml", "model", "reports"}
+    assert not rooms(imported_by(run.format(["--help"]))) & others
+    others = {"scipy", "identification", "lint", "control", "motion", "estimation"}
+    assert not rooms(imported_by(run.format(["info", str(PUMA)]))) & others
+    assert not rooms(imported_by(run.format(["armature", str(PUMA)]))) & others
+
+
+@pytest.mark.parametrize("name", cli.COMMANDS)
+def test_the_list_of_commands_says_what_each_does(name: str) -> None:
+    module, summary = cli.COMMANDS[name]
+    function = cli.function_of(name)
+    assert function.__module__ == f"robomodel.cli.{module}"
+    assert function.__name__ == name.replace("-", "_")
+    sentence = (inspect.getdoc(function) or "").partition("\n\n")[0].replace("\n", " ")
+    assert sentence.removesuffix(".") == summary or (
+        summary.endswith(", …") and sentence.startswith(summary.removesuffix(", …"))
+    )
