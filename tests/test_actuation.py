@@ -13,8 +13,10 @@ from shipped_robots import MOTOR, motored
 from texts import coupling, four_bar, joint, link, robot
 
 import robomodel as rm
+from robomodel.arrays import Array
 from robomodel.dynamics.actuators import inverse
 from robomodel.dynamics.actuators.maps import limits
+from robomodel.dynamics.actuators.simplex import greatest_alone
 
 LIMIT = '<limit lower="-1" upper="1" effort="{effort}" velocity="{velocity}"/>'
 CURVE = '<motor stall_torque="3" no_load_speed="20"/>'
@@ -139,6 +141,17 @@ def test_where_no_motor_is_there_is_no_force() -> None:
     np.testing.assert_array_equal(rm.torque_limits(bare, bare.neutral()), [[0.0], [0.0]])
 
 
+def linear_programme(b: Array, i: int, sign: float, lower: Array, upper: Array) -> float:
+    """The greatest (1) or least (-1) torque of coordinate i alone, by another solver."""
+    found = linprog(
+        [*np.zeros(b.shape[1]), -sign], A_eq=np.c_[b, -np.eye(len(b))[i]], b_eq=np.zeros(len(b)),
+        bounds=[*zip(lower, upper, strict=True), (None, None)], method="highs",
+    )  # fmt: skip
+    if found.status == 3:
+        return sign * math.inf
+    return float(found.x[-1]) if found.status == 0 else 0.0
+
+
 @pytest.mark.parametrize("least", [0.5, -0.5, -3.0])
 def test_a_motor_that_must_push_lets_no_other_coordinate_alone(least: float) -> None:
     """The second motor pushes both coordinates; against linear programmes."""
@@ -146,14 +159,39 @@ def test_a_motor_that_must_push_lets_no_other_coordinate_alone(least: float) -> 
     lower, upper = np.array([-1.0, least]), np.array([1.0, least + 2.0])
     got = np.array(limits(b[None], lower[None], upper[None]))[:, 0]
     for i in range(2):
-        unit = np.eye(2)[i]
-        ends = [
-            linprog([0, 0, sign], A_eq=np.c_[b, -unit], b_eq=[0, 0],
-                    bounds=[*zip(lower, upper, strict=True), (None, None)])
-            for sign in (1, -1)
-        ]  # fmt: skip
-        wanted = [end.x[2] if end.status == 0 else 0.0 for end in ends]
+        wanted = [linear_programme(b, i, sign, lower, upper) for sign in (-1.0, 1.0)]
         np.testing.assert_allclose(got[:, i], wanted, atol=1e-9)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 5])
+def test_limits_with_more_motors_than_coordinates_are_those_of_linear_programmes(rows: int) -> None:
+    """Random maps: generic, of small integers, of less rank, with equal and opposite motors, in
+    unlike units; some motors without limits, some that must push, some without any force.
+    """
+    rng = np.random.default_rng(rows)
+    for trial in range(30):
+        nu = int(rng.integers(rows, rows + 4))
+        b = rng.standard_normal((6, rows, nu))
+        if trial % 5 == 1:
+            b = np.round(b)
+        elif trial % 5 == 2:
+            b[:, -1] = 3.0 * b[:, 0]
+        elif trial % 5 == 3:
+            b[:, :, -1] = -b[:, :, 0]
+        elif trial % 5 == 4:
+            b *= 10.0 ** rng.integers(-3, 4, (rows, 1)) * 10.0 ** rng.integers(-2, 3, nu)
+        lower, upper = -rng.choice([0.0, 0.5, 2.0], (6, nu)), rng.choice([0.0, 1.0, 3.0], (6, nu))
+        if trial % 3 == 1:
+            lower[rng.random((6, nu)) < 0.2], upper[rng.random((6, nu)) < 0.2] = -np.inf, np.inf
+        elif trial % 3 == 2:
+            lower[rng.random((6, nu)) < 0.2] = 0.1
+            upper = np.maximum(lower, upper)
+        place = rng.integers(0, rows, 6)
+        got = greatest_alone(b, place, lower, upper)
+        wanted = [
+            linear_programme(*x) for x in zip(b, place, np.ones(6), lower, upper, strict=True)
+        ]
+        np.testing.assert_allclose(got, wanted, rtol=1e-6, atol=1e-6)
 
 
 def test_torque_speed_curves() -> None:

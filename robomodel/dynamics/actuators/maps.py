@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robomodel.arrays import Array
+from robomodel.dynamics.actuators.simplex import greatest_alone
 from robomodel.dynamics.kinematics.state import Configuration
 from robomodel.errors import UnknownNameError, check_names
 from robomodel.mechanism.joints import Revolute
@@ -300,27 +301,10 @@ def _limits(b: Array, lower: Array, upper: Array) -> tuple[Array, Array]:
     pushed = np.any(~used & ((lower > 0.0) | (upper < 0.0))[:, None], axis=2)
     lost = ~alone | pushed  # no motor forces push it alone
     least, most = np.where(lost, 0.0, least), np.where(lost, 0.0, most)
-    for n, i in np.argwhere(alone & ~unique[:, None]).tolist():
-        unit = np.eye(b.shape[1])[i]
-        least[n, i] = -_reach(b[n], -unit, lower[n], upper[n])
-        most[n, i] = _reach(b[n], unit, lower[n], upper[n])
+    n, i = np.nonzero(alone & ~unique[:, None])
+    least[n, i] = -greatest_alone(b[n], i, -upper[n], -lower[n])
+    most[n, i] = greatest_alone(b[n], i, lower[n], upper[n])
     return np.where(finite[:, None], least, np.nan), np.where(finite[:, None], most, np.nan)
-
-
-def _reach(b: Array, unit: Array, lower: Array, upper: Array) -> float:
-    """The greatest multiple of a torque that the motors give, by a linear programme."""
-    if np.isnan(lower).any():
-        return np.nan
-    from scipy.optimize import linprog
-
-    nu = b.shape[1]
-    solution = linprog(
-        np.r_[np.zeros(nu), -1.0], A_eq=np.c_[b, -unit], b_eq=np.zeros(len(unit)),
-        bounds=[*zip(lower, upper, strict=True), (None, None)], method="highs",
-    )  # fmt: skip
-    if solution.status == 3:  # unbounded
-        return np.inf
-    return float(solution.x[-1]) if solution.status == 0 else 0.0
 
 
 def polytope(b: Array, chosen: Sequence[int], lower: Array, upper: Array) -> Array:
