@@ -25,7 +25,7 @@ from typing import Protocol
 import numpy as np
 
 from robomodel.arrays import Array, Indices, Mask
-from robomodel.tolerances import CLOSED, EXACTLY_CLOSED, ROUNDING, TINY, WITHIN
+from robomodel.tolerances import CLOSED, EXACTLY_CLOSED, MOVES, ROUNDING, TINY, WITHIN
 
 GAP = 1e-15  # sines, sizes: rounding alone, which no step makes less
 GAIN = 0.9  # of the gap is left at most by a step that is worth another
@@ -145,36 +145,56 @@ class Continuation:
         """Closed configurations (n, nq) as points."""
         return self.point(q, self.mechanism.step(q, np.zeros((len(q), self.columns)))[2])
 
-    def point(self, q: Array, k: Array, near: Points | None = None) -> Points:
-        """Points with these Jacobians (n, rows, columns), and others that are ``near``."""
-        r, rows = self.rank, k.shape[1]
-        c, case = (None, np.zeros(len(q), dtype=np.intp)) if near is None else (near.c, near.case)
-        if rows == r:
-            c = np.broadcast_to(np.eye(r), (len(q), r, r))
-        elif c is None:
+    def point(self, q: Array, k: Array) -> Points:
+        """Points with these Jacobians (n, rows, columns)."""
+        r, rows, case = self.rank, k.shape[1], np.zeros(len(q), dtype=np.intp)
+        if rows > r:
             u, _, right = np.linalg.svd(k, full_matrices=rows < self.columns)
             basis = np.swapaxes(right, 1, 2)
-            c = np.swapaxes(u[:, :, :r], 1, 2)
-            return Points(q, c, basis[:, :, :r], basis[:, :, r:], case)
-        basis, triangle = np.linalg.qr(np.swapaxes(_times(c, k), 1, 2), mode="complete")
-        v, n = basis[:, :, :r], basis[:, :, r:]
-        if rows > r:  # the rows' combinations turn, too
-            turned, triangle = np.linalg.qr(k @ v)
-            c = np.swapaxes(turned, 1, 2)
-        diagonal = np.diagonal(triangle, axis1=1, axis2=2)  # of C K V, or its transpose
-        v[:, :, :1] *= np.prod(np.sign(diagonal), axis=1)[:, None, None]  # det C K V > 0
+            return Points(q, np.swapaxes(u[:, :, :r], 1, 2), basis[:, :, :r], basis[:, :, r:], case)
+        basis, triangle = np.linalg.qr(np.swapaxes(k, 1, 2), mode="complete")
+        c, v, n = np.broadcast_to(np.eye(r), (len(q), r, r)), basis[:, :, :r], basis[:, :, r:]
+        _flip(v, np.prod(np.sign(np.diagonal(triangle, axis1=1, axis2=2)), axis=1))
         return Points(q, c, v, n, case)
 
-    def transported(self, points: Points, before: Array) -> tuple[Points, Array]:
-        """Points with the motions that are nearest to those ``before``; their least cosines."""
-        if not self.freedoms:
-            return points, np.ones(len(points.q))
-        if self.freedoms == 1:
-            cosine = np.sum(points.n * before, axis=(1, 2))
-            forth = np.where(cosine < 0.0, -1.0, 1.0)[:, None, None]
-            return replace(points, n=points.n * forth), np.abs(cosine)
-        left, cosines, right = np.linalg.svd(np.swapaxes(points.n, 1, 2) @ before)
-        return replace(points, n=points.n @ (left @ right)), cosines[:, -1]
+    def facing(self, p: Points, n: Array) -> Points:
+        """Points with motions n (n, columns, m), also where K has lost a rank, and p has others."""
+        if np.max(np.abs(np.swapaxes(p.v, 1, 2) @ n), initial=0.0) <= MOVES:
+            return replace(p, n=n)
+        return replace(p, n=n, v=np.linalg.qr(n, mode="complete")[0][:, :, n.shape[2] :])
+
+    def turned(self, p: Points, q: Array, k: Array) -> tuple[Points, Array, Array]:
+        """Points at q with Jacobians k, by the bases of p turned to there by the shortest way.
+
+        Also the least cosines between motions, and the signs of det C K V by C and V of p.
+        Motions are N + V X with K (N + V X) = 0, to be made orthonormal: by S⁻½, S = 1 + Xᵀ X;
+        V becomes V - (N S⁻½ + V X (S + S½)⁻¹) Xᵀ, which is orthonormal, and so to motions.
+        """
+        ck = _times(p.c, k)
+        square = ck @ p.v
+        signs = np.linalg.slogdet(square)[0]
+        v, n, c, least = p.v, p.n, p.c, np.ones(len(q))
+        if self.freedoms and self.rank:
+            x = -_solved(square, ck @ n)
+            away, back = v @ x, np.swapaxes(x, 1, 2)
+            if self.freedoms == 1:
+                long = np.sqrt(1.0 + back @ x)
+                least = 1.0 / long[:, 0, 0]
+                n, v = (n + away) / long, v - (n + away / (1.0 + long)) / long @ back
+            else:
+                squares, axes = np.linalg.eigh(back @ x)
+                long = np.sqrt(1.0 + np.maximum(squares, 0.0))[:, None, :]
+                least, other = 1.0 / long[:, 0, -1], np.swapaxes(axes, 1, 2)
+                shorter, rest = axes / long @ other, axes / (long * (1.0 + long)) @ other
+                n, v = (n + away) @ shorter, v - (n @ shorter + away @ rest) @ back
+        if _all_rows(c):
+            v = v.copy() if v is p.v else v
+            _flip(v, signs)
+        else:  # the rows' combinations turn, too
+            columns, triangle = np.linalg.qr(k @ v)
+            c = np.swapaxes(columns, 1, 2)
+            _flip(v, np.prod(np.sign(np.diagonal(triangle, axis1=1, axis2=2)), axis=1))
+        return Points(q, c, v, n, p.case), least, signs
 
     # ---- a stride
 
@@ -182,32 +202,32 @@ class Continuation:
         """p moved along ``way`` (n, columns) and closed in its chart: q, K, which are closed."""
         q, phi, k = self.mechanism.step(p.q, way, p.case)
         residual = _combined(p.c, phi)
-        gap = np.max(np.abs(residual), axis=1, initial=0.0)
+        gap = _worst(residual)
         going = np.flatnonzero(gap > GAP)
         for _ in range(10):  # steps of Newton's method: from 0.4 rad 3.5 are taken
             if not len(going):
                 break
-            whole = len(going) == len(q)
-            here = p if whole else p[going]
-            at, slope, left = (q, k, residual) if whole else (q[going], k[going], residual[going])
-            step = _solved(_times(here.c, slope @ here.v), left)
-            back = -(here.v @ step[:, :, None])[:, :, 0]
-            ahead, phi1, k1 = self.mechanism.step(at, back, here.case)
-            after = _combined(here.c, phi1)
-            size = np.max(np.abs(after), axis=1, initial=0.0)
-            better = size < GAIN * gap[going]
-            if whole and better.all():
+            # few rows are copied, of many all are moved: what is closed does not take the step
+            some = going if 2 * len(going) < len(q) else slice(None)
+            v, c, case, before = p.v[some], p.c[some], p.case[some], gap[some]
+            step = v @ _solved(_times(c, k[some]) @ v, residual[some][:, :, None])
+            ahead, phi1, k1 = self.mechanism.step(q[some], -step[:, :, 0], case)
+            after = _combined(c, phi1)
+            size = _worst(after)
+            better = (size < GAIN * before) & (before > GAP)
+            if better.all() and len(better) == len(q):
                 q, phi, k, residual, gap = ahead, phi1, k1, after, size
-                going = np.flatnonzero(gap > GAP)
-                continue
-            on = going[better]
-            q[on], phi[on], k[on] = ahead[better], phi1[better], k1[better]
-            residual[on], gap[on] = after[better], size[better]
+                on = going
+            else:
+                on = going[better] if some is going else np.flatnonzero(better)
+                q[on], phi[on], k[on] = ahead[better], phi1[better], k1[better]
+                residual[on], gap[on] = after[better], size[better]
             going = on[gap[on] > GAP]
-        far = np.maximum(1.0, np.max(np.abs(q), axis=1, initial=0.0))  # numbers' rounding grows so
+        far = np.maximum(1.0, _worst(q))  # numbers' rounding grows so
         closed = gap <= EXACTLY_CLOSED * far
-        least = np.maximum(EXACTLY_CLOSED, np.minimum(self.slack, CLOSED)) * far[:, None]
-        closed &= np.all(np.abs(phi) <= np.maximum(least, self.slack), axis=1)
+        if not _all_rows(p.c):
+            least = np.maximum(EXACTLY_CLOSED, np.minimum(self.slack, CLOSED)) * far[:, None]
+            closed &= np.all(np.abs(phi) <= np.maximum(least, self.slack), axis=1)
         return q, k, closed if self.also is None else closed & self.also(q)
 
     def stride(self, p: Points, d: Array) -> tuple[Points, Array]:
@@ -232,12 +252,12 @@ class Continuation:
 
     def _judged(self, p: Points, way: Array, q: Array, k: Array) -> tuple[Points, Array]:
         """The points at q with Jacobians k, and whether strides from p along ``way`` end there."""
-        there, cosine = self.transported(self.point(q, k, p), p.n)
+        there, cosine, signs = self.turned(p, q, k)
         moved = self.mechanism.away(p.q, q, p.case)
-        off, length = np.linalg.norm(moved - way, axis=1), np.linalg.norm(way, axis=1)
+        off, length = _lengths(moved - way), _lengths(way)
         ends = np.where(cosine < TURNED, Ends.TURNED, Ends.FINE)
         ends = np.where(off > MOST_CORRECTION * length + WITHIN, Ends.FAR, ends)
-        flipped = np.flatnonzero((ends == Ends.FINE) & (self._orientation(p, k) <= 0.0))
+        flipped = np.flatnonzero((ends == Ends.FINE) & (signs <= 0.0))
         if len(flipped):
             crosses = self._crosses(p[flipped], there[flipped], moved[flipped])
             ends[flipped[~(crosses & self.straight)]] = Ends.SINGULAR
@@ -314,10 +334,23 @@ def _svd(k: Array) -> tuple[Array, Array, Array]:
     return u, s, np.swapaxes(right, 1, 2)
 
 
+def _worst(rows: Array) -> Array:
+    """The greatest absolute value of each row; 0 without any."""
+    return np.asarray(np.abs(rows).max(axis=1, initial=0.0))
+
+
+def _lengths(vectors: Array) -> Array:
+    return np.asarray(np.sqrt(np.einsum("nc,nc->n", vectors, vectors)))
+
+
+def _flip(v: Array, signs: Array) -> None:
+    """The first of vectors (n, columns, r), where signs are negative, in place: det C K V > 0."""
+    v[:, :, 0] *= np.where(signs < 0.0, -1.0, 1.0)[:, None]
+
+
 def _solved(a: Array, b: Array) -> Array:
     """a⁻¹ b of batches; where a is singular, a step so long that the stride is refused."""
     try:
-        return np.asarray(np.linalg.solve(a, b[:, :, None])[:, :, 0])
+        return np.asarray(np.linalg.solve(a, b))
     except np.linalg.LinAlgError:
-        moved = a + ROUNDING * np.eye(a.shape[1])
-        return np.asarray(np.linalg.solve(moved, b[:, :, None])[:, :, 0])
+        return np.asarray(np.linalg.solve(a + ROUNDING * np.eye(a.shape[1]), b))

@@ -209,7 +209,7 @@ class _Half:
 
         def point(length: float) -> Points:
             q, k, _ = along.corrected(here, length * here.n[:, :, 0])
-            return along.transported(along.point(q, k, here), here.n)[0]
+            return along.turned(here, q, k)[0]
 
         def passed(length: float) -> float:
             there = point(length)

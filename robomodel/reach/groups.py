@@ -104,12 +104,17 @@ class GroupMechanism:
     inverse: Array
     row_unit: Array
 
+    @cached_property
+    def _whole(self) -> Array:
+        """The basis in all of the cluster's velocities."""
+        rows = np.zeros((self.geometry.nv, self.basis.shape[1]))
+        rows[self.columns] = self.basis
+        return rows
+
     def step(self, q: Array, d: Array, case: Indices | None = None) -> tuple[Array, Array, Array]:
         """As of :class:`robomodel.mechanism.continuation.Mechanism`."""
-        motion = np.zeros((len(d), self.geometry.nv))
-        motion[:, self.columns] = d @ self.basis.T
-        there, values, k = self.geometry.step(q, motion)
-        k = k[:, :, self.columns] @ self.basis
+        there, values, k = self.geometry.step(q, d @ self._whole.T)
+        k = (k.reshape(-1, k.shape[2]) @ self._whole).reshape(*k.shape[:2], -1)
         return there.copy(), values * self.row_unit, k * self.row_unit[:, None]
 
     def away(self, q0: Array, q1: Array, case: Indices | None = None) -> Array:
@@ -265,7 +270,7 @@ class Group:
         closed &= np.all(self.along.limits.beyond(q) <= WITHIN, axis=1)
         if not closed.all():
             return self.along.at(np.where(closed[:, None], q, p.q))
-        return self.along.point(q, k, p)
+        return self.along.turned(p, q, k)[0]
 
     def _walked(self, rng: Generator, count: int) -> Points:
         """Some strides from points of the pool."""

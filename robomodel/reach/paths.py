@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from robomodel.arrays import Array, Indices
+from robomodel.arrays import Array, Indices, Mask
 from robomodel.mechanism import closure as newton
 from robomodel.mechanism.closure import LinearCoupling
 from robomodel.mechanism.compiled import CompiledGeometry
@@ -135,6 +135,13 @@ class Part:
         """The columns with limits."""
         bounded = np.isfinite(self.low) | np.isfinite(self.high)
         return tuple(c for c in self.columns if bounded[c])
+
+    @cached_property
+    def sides(self) -> tuple[Indices, Indices, Array]:
+        """Columns and places of joints with limits, for both sides (-1, 1) of each."""
+        columns = np.array(self.limited * 2, dtype=np.intp)
+        places = np.array([self.place[c] for c in self.limited * 2], dtype=np.intp)
+        return columns, places, np.repeat([-1.0, 1.0], len(self.limited))
 
     def endless(self, column: int) -> float:
         """From which travel on [rad, m] a joint without limits counts as one without ends.
@@ -278,11 +285,11 @@ class PartMechanism:
             motion[:, free] = d * unit
             q, values, jacobian = self.part.closing.step(q, motion)
             return q, values, jacobian[:, :, free] * unit
-        free, unit = self.free[case], self._unit[case]
-        np.put_along_axis(motion, free, d * unit, axis=1)
+        free, unit, row = self.free[case], self._unit[case], np.arange(len(case))[:, None]
+        motion[row, free] = d * unit
         q, values, jacobian = self.part.closing.step(q, motion)
-        k = np.take_along_axis(jacobian, free[:, None], axis=2) * unit[:, None]
-        return q, values, k
+        columns = np.swapaxes(jacobian, 1, 2)[row, free] * unit[:, :, None]
+        return q, values, np.swapaxes(columns, 1, 2)
 
     def away(self, q0: Array, q1: Array, case: Indices | None = None) -> Array:
         """As of :class:`robomodel.mechanism.continuation.Mechanism`."""
@@ -464,47 +471,14 @@ def joined(back: Half, forth: Half) -> Path:
 
 
 def walk(halves: Sequence[Half]) -> None:
-    """Follow halves of paths at once, each to its end.
-
-    Each by a stride along its direction, half as long next where it is refused, or the direction
-    turns.
-    """
-    while going := [half for half in halves if half.going]:
-        alike: dict[object, list[Half]] = {}
-        for half in going:  # also with other columns that are held, if these are as many
-            alike.setdefault((half.part, half.along.columns), []).append(half)
-        for some in alike.values():
-            helds = [*dict.fromkeys(half.held for half in some)]
-            along, case = some[0].part.strides(*helds), [helds.index(half.held) for half in some]
-            p, d = joined_points([half.at for half in some]), np.array([h.way for h in some])
-            p = replace(p, case=np.array(case, dtype=np.intp))
-            before = np.einsum("ncm,nm->nc", p.n, d)
-            there, ends = along.stride(p, d * np.array([[half.stride] for half in some]))
-            there = replace(there, case=np.zeros(len(case), dtype=np.intp))
-            ways = _ahead(some, there, before)
-            fine = np.einsum("ncm,nm,nc->n", there.n, ways, before) > AHEAD
-            fine &= ends == Ends.FINE
-            charts = turned_charts(
-                [
-                    half.ends.chart if half.ends and f else None
-                    for half, f in zip(some, fine, strict=True)
-                ],
-                there.q,
-            )
-            for n, half in enumerate(some):
-                if fine[n]:
-                    half.take(there[[n]], ways[n], charts.get(n))
-                else:
-                    half.shorten()
-
-
-def _ahead(halves: Sequence[Half], there: Points, before: Array) -> Array:
-    """:meth:`Part.ahead` of halves, whose columns that are held may differ."""
-    ways = np.zeros((len(halves), there.n.shape[2]))
-    for held in {half.held for half in halves}:
-        mine = [n for n, half in enumerate(halves) if half.held == held]
-        ways[mine] = halves[0].part.ahead(there[mine], before[mine], held)
-    return ways
+    """Follow halves of paths at once, each to its end."""
+    alike: dict[object, list[Half]] = {}
+    for half in halves:  # also with other columns that are held, if these are as many
+        alike.setdefault((half.part, half.along.columns), []).append(half)
+    for some in alike.values():
+        side_by_side, going = _SideBySide(some), np.arange(len(some))
+        while len(going):
+            going = side_by_side.stride(going)
 
 
 class Half:
@@ -521,76 +495,172 @@ class Half:
         self.part, self.held, self.along = part, tuple(held), part.strides(held)
         self.at = self.along.at(start[None])
         if self.along.freedoms == 1:  # also where K has lost a rank, and N says nothing
-            self.at = replace(self.at, n=part.among(ahead, held)[None, :, None])
+            self.at = self.along.facing(self.at, part.among(ahead, held)[None, :, None])
         self.way = part.ahead(self.at, part.among(ahead, held)[None], held)[0]
         self.q, self.tangents, self.lengths = [start], [ahead], [0.0]
-        self.end, self.ring, self.going = End(start, "", ""), False, True
-        self.stride, self.longest = PATH_STEP, longest
-        self.ends, self.column = ends, column
+        self.end, self.ring = End(start, "", ""), False
+        self.ends, self.column, self.longest = ends, column, longest
 
-    def shorten(self) -> None:
-        """A shorter stride next; none is short enough where loops do not close beyond."""
-        self.stride *= 0.5
-        if self.stride < SHORTEST_PATH_STEP * PATH_STEP:
-            q, self.going = self.q[-1], False
-            self.end = End(q, "dead point", self.part.loop_of(self.tangents[-1], q))
+    @property
+    def turning(self) -> list[int]:
+        """The columns of joints that may turn fully."""
+        part = self.part
+        return [c for c in part.columns if c in part.place and not part.lengths[c]
+                and (self.ends is None or c not in part.limited)]  # fmt: skip
 
-    def take(self, there: Points, way: Array, chart: Chart | None) -> None:
-        """A stride, up to what ends the path on it; there it goes on along ``way`` (m,).
-
-        ``chart``: that of the ends there.
-        """
-        q, tangent, stride = self.q[-1], self.tangents[-1], self.stride
-        moved, ahead = there.q[0], self.part.whole(there.n[0] @ way, self.held)
-        if self.ends is not None:
-            step = PathStep(self.part, self.held, self.at, tangent, stride, moved, ahead)
-            event = self.ends.first(step, chart)
-            if event is not None:
-                self.end, direction = event
-                self.going = False
-                if np.any(self.end.q != q):
-                    self._add(self.end.q, direction, stride)
-                return
-        self.at, self.way = there, way
-        self._add(moved, ahead, stride)
-        self.stride = min(PATH_STEP, 2.0 * stride)
-        self.ring = self._round()
-        self.going = not (self.ring or self._turned() or self.lengths[-1] >= self.longest)
-
-    def _add(self, q: Array, tangent: Array, stride: float) -> None:
+    def add(self, q: Array, tangent: Array, stride: float) -> None:
+        """A point, so far from the last."""
         self.q.append(q)
         self.tangents.append(tangent)
         self.lengths.append(self.lengths[-1] + stride)
 
-    def _turned(self) -> bool:
-        """True if the joint of the column has turned by π."""
-        c = self.column
-        if c is None or c not in self.part.place or self.part.lengths[c]:
-            return False
-        return abs(self.part.position(self.q[-1] - self.q[0], c)) >= math.pi
+    def stop(self) -> None:
+        """The end where no stride is short enough: loops do not close beyond."""
+        q = self.q[-1]
+        self.end = End(q, "dead point", self.part.loop_of(self.tangents[-1], q))
 
-    def _round(self) -> bool:
-        """True if it is back where it began, but for turns of joints without limits.
+
+class _SideBySide:
+    """Halves of paths of one part that hold as many columns.
+
+    Each goes by a stride along its direction, half as long next where it is refused, or the
+    direction turns.
+    """
+
+    def __init__(self, halves: Sequence[Half]) -> None:
+        part, count = halves[0].part, len(halves)
+        helds = [*dict.fromkeys(half.held for half in halves)]
+        self.halves, self.part, self.along = halves, part, part.strides(*helds)
+        case = np.array([helds.index(half.held) for half in halves], dtype=np.intp)
+        self.points = replace(joined_points([half.at for half in halves]), case=case)
+        self.ways = np.array([half.way for half in halves])
+        self.tangents = np.array([half.tangents[-1] for half in halves])
+        self.strides, self.lengths = np.full(count, PATH_STEP), np.zeros(count)
+        self.longest = np.array([half.longest for half in halves])
+        self.starts, self.first = self.points.q, self.tangents.copy()
+        self.free = np.array([[c for c in part.columns if c not in half.held] for half in halves])
+        self.turning = np.zeros((count, len(part.unit)))
+        for mine, half in zip(self.turning, halves, strict=True):
+            mine[half.turning] = 1.0
+        self.limits = np.full((count, 2 * len(part.limited)), np.inf)
+        for n, half in enumerate(halves):
+            if half.ends is not None:
+                self.limits[n] = half.ends.limits
+
+    def stride(self, rows: Indices) -> Indices:
+        """A stride of each of these halves; which of them go on."""
+        p, ways = self.points[rows], self.ways[rows]
+        before = np.einsum("ncm,nm->nc", p.n, ways)
+        there, ends = self.along.stride(p, ways * self.strides[rows, None])
+        ways = self._ahead(rows, there, before)
+        ahead = np.einsum("ncm,nm->nc", there.n, ways)
+        fine = (np.einsum("nc,nc->n", ahead, before) > AHEAD) & (ends == Ends.FINE)
+        refused, on = rows[~fine], rows[fine]
+        self.strides[refused] *= 0.5
+        lost = self.strides[refused] < SHORTEST_PATH_STEP * PATH_STEP
+        for n in refused[lost]:
+            self.halves[n].stop()
+        if not len(on):
+            return np.asarray(refused[~lost])
+        there, ways = there[np.flatnonzero(fine)], ways[fine]
+        tangents = np.zeros((len(on), len(self.part.unit)))
+        tangents[np.arange(len(on))[:, None], self.free[on]] = ahead[fine]
+        going = ~self._ended(on, there.q, tangents)
+        on = on[going]
+        self._take(on, there[np.flatnonzero(going)], ways[going], tangents[going])
+        done = self._turned(on) | (self.lengths[on] >= self.longest[on]) | self._round(on)
+        return np.asarray(np.sort(np.concatenate([refused[~lost], on[~done]])))
+
+    def _ahead(self, rows: Indices, there: Points, before: Array) -> Array:
+        """:meth:`Part.ahead` of halves, whose columns that are held may differ."""
+        if there.n.shape[2] == 1:
+            return self.part.ahead(there, before)
+        ways, helds = np.zeros((len(rows), there.n.shape[2])), [self.halves[n].held for n in rows]
+        for held in {*helds}:
+            mine = [n for n, each in enumerate(helds) if each == held]
+            ways[mine] = self.part.ahead(there[mine], before[mine], held)
+        return ways
+
+    def _ended(self, rows: Indices, moved: Array, tangents: Array) -> Mask:
+        """Which halves end on the way to where these are moved."""
+        ended, halves = np.zeros(len(rows), dtype=bool), [self.halves[n] for n in rows]
+        if not any(half.ends for half in halves):
+            return ended
+        charts = turned_charts([half.ends.chart if half.ends else None for half in halves], moved)
+        near = self._near(rows, moved, tangents)
+        for k, (n, half) in enumerate(zip(rows.tolist(), halves, strict=True)):
+            if half.ends is None:
+                continue
+            length, chart = float(self.strides[n]), charts.get(k)
+            if near[k].any() or (chart is not None and chart.value < 0.0):
+                start = replace(self.points[[n]], case=np.zeros(1, dtype=np.intp))
+                step = PathStep(
+                    self.part, half.held, start, self.tangents[n], length, moved[k], tangents[k]
+                )
+                event = half.ends.first(step, np.flatnonzero(near[k]).tolist(), chart)
+                if event is not None:
+                    half.end, direction = event
+                    ended[k] = True
+                    if np.any(half.end.q != half.q[-1]):
+                        half.add(half.end.q, direction, length)
+            half.ends.chart = chart
+        return ended
+
+    def _near(self, rows: Indices, moved: Array, tangents: Array) -> Mask:
+        """The limits (n, 2 limited) that joints may meet: beyond, or turning back on the way."""
+        part = self.part
+        columns, places, sides = part.sides
+        rates, limits = sides * part.unit[columns], self.limits[rows]
+        before, after = (rates * x[:, columns] for x in (self.tangents[rows], tangents))
+        x, ahead = (sides * q[:, places] for q in (self.points.q[rows], moved))
+        bulge = 0.25 * self.strides[rows, None] * np.maximum(before, -after)
+        turning = (before > 0.0) & (after < 0.0) & (np.maximum(x, ahead) + bulge > limits)
+        return np.asarray((ahead > limits + WITHIN) | turning)
+
+    def _take(self, rows: Indices, there: Points, ways: Array, tangents: Array) -> None:
+        """A stride; there halves go on along ``ways``."""
+        for n, q, tangent in zip(rows.tolist(), there.q, tangents, strict=True):
+            self.halves[n].add(q, tangent, float(self.strides[n]))
+        self.points = self.points.put(rows, there)
+        self.tangents[rows], self.ways[rows] = tangents, ways
+        self.lengths[rows] += self.strides[rows]
+        self.strides[rows] = np.minimum(PATH_STEP, 2.0 * self.strides[rows])
+
+    def _turned(self, rows: Indices) -> Mask:
+        """Which joints of halves' columns have turned by π."""
+        part, turned = self.part, np.zeros(len(rows), dtype=bool)
+        for k, n in enumerate(rows.tolist()):
+            c = self.halves[n].column
+            if c is not None and c in part.place and not part.lengths[c]:
+                place = part.place[c]
+                turned[k] = abs(self.points.q[n, place] - self.starts[n, place]) >= math.pi
+        return turned
+
+    def _round(self, rows: Indices) -> Mask:
+        """Which halves are back where they began, but for turns of joints without limits.
 
         Then the start itself, so many turns on, is the last point.
         """
-        part, start = self.part, self.q[0]
-        first, last = self.tangents[0], self.tangents[-1]
-        if self.lengths[-1] < 10.0 * PATH_STEP or first @ last < 0.9:
-            return False
-        turning = [c for c in part.columns if c in part.place and not part.lengths[c]
-                   and (self.ends is None or c not in part.limited)]  # fmt: skip
-        away = part.geometry.difference(start, self.q[-1]) * part.free()
-        turns = np.zeros(len(away))
-        turns[turning] = np.round(away[turning] / (2.0 * math.pi))
+        part, back = self.part, np.zeros(len(rows), dtype=bool)
+        along = np.einsum("nc,nc->n", self.first[rows], self.tangents[rows])
+        some = np.flatnonzero((self.lengths[rows] >= 10.0 * PATH_STEP) & (along >= 0.9))
+        if not len(some):
+            return back
+        mine = rows[some]
+        away = part.geometry.difference(self.starts[mine], self.points.q[mine]) * part.free()
+        turns = self.turning[mine] * np.round(away / (2.0 * math.pi))
         away = (away - 2.0 * math.pi * turns) / part.unit
-        if np.linalg.norm(away) > 1.1 * PATH_STEP or float(away @ first) > 0.0:
-            return False
-        q = start.copy()
-        for c in turning:
-            q[part.place[c]] += 2.0 * math.pi * turns[c]
-        self._add(q, first, float(np.linalg.norm(away)))
-        return True
+        far = np.linalg.norm(away, axis=1)
+        back[some] = (far <= 1.1 * PATH_STEP) & (
+            np.einsum("nc,nc->n", away, self.first[mine]) <= 0.0
+        )
+        for k in np.flatnonzero(back[some]).tolist():
+            half, q = self.halves[mine[k]], self.starts[mine[k]].copy()
+            for c in half.turning:
+                q[part.place[c]] += 2.0 * math.pi * turns[k, c]
+            half.ring = True
+            half.add(q, half.tangents[0], float(far[k]))
+        return back
 
 
 @dataclass(frozen=True, eq=False)
@@ -708,7 +778,7 @@ class PathStep:
         if length:
             q, k, closed = along.corrected(start, length * before)
             if closed[0]:
-                there, _ = along.transported(along.point(q, k, start), start.n)
+                there, _, _ = along.turned(start, q, k)
                 way = part.ahead(there, before, self.held)[0]
                 return q[0], part.whole(there.n[0] @ way, self.held)
         return start.q[0], self.tangent
@@ -757,31 +827,29 @@ class _Ends:
 
     part: Part
     chart: Chart | None
-    columns: list[int]
-    places: list[int]
-    sides: Array
     limits: Array
 
     @staticmethod
     def at(part: Part, start: Array) -> _Ends:
         """From a start; joints that it has beyond a limit go no further."""
-        columns = list(part.limited)
-        places = [part.place[c] for c in columns]
-        here = start[places]
-        sides = np.repeat([-1.0, 1.0], len(columns))
-        limits = np.concatenate(
-            [-np.minimum(part.low[columns], here), np.maximum(part.high[columns], here)]
-        )
-        return _Ends(part, Chart.at(part, start), 2 * columns, 2 * places, sides, limits)
+        columns, places, sides = part.sides
+        bounds = np.where(sides < 0.0, -part.low[columns], part.high[columns])
+        limits = np.maximum(bounds, sides * start[places])
+        return _Ends(part, Chart.at(part, start), limits)
 
-    def first(self, step: PathStep, there: Chart | None) -> tuple[End, Array] | None:
-        """The end of the path on a step to where the chart is ``there``, and the tangent there."""
+    def first(
+        self, step: PathStep, near: Sequence[int], there: Chart | None
+    ) -> tuple[End, Array] | None:
+        """The end of the path on a step to where the chart is ``there``, and the tangent there.
+
+        ``near``: the limits that joints may meet.
+        """
         first, by, kind = math.inf, "", ""
         part, chart = self.part, self.chart
-        for n in self._near(step):
+        for n in near:
             at = self._meets(step, n)
             if at < first - WITHIN:
-                first, by, kind = at, part.names[self.columns[n]], "limit"
+                first, by, kind = at, part.names[part.sides[0][n]], "limit"
         if chart is not None and there is not None and there.value < 0.0:
 
             def orientation(p: Array, _: Array) -> float:
@@ -792,28 +860,16 @@ class _Ends:
                 first, kind = at, "dead point"
                 point = step.at(at)[0]
                 by = part.loop_of(chart.turned(point).loose, point)
-        self.chart = there
         if math.isinf(first):
             return None
         q, tangent = step.at(first)
         return End(q, "limit" if kind == "limit" else "dead point", by), tangent
 
-    def _near(self, step: PathStep) -> list[int]:
-        """The limits that joints may meet on the way: beyond at its end, or turning back there."""
-        if not self.columns:
-            return []
-        rates = self.sides * self.part.unit[self.columns]
-        before, after = rates * step.tangent[self.columns], rates * step.along[self.columns]
-        x, ahead = (self.sides * q[self.places] for q in (step.start.q[0], step.moved))
-        bulge = 0.25 * step.length * np.maximum(before, -after)
-        turning = (before > 0.0) & (after < 0.0) & (np.maximum(x, ahead) + bulge > self.limits)
-        near: list[int] = np.flatnonzero((ahead > self.limits + WITHIN) | turning).tolist()
-        return near
-
     def _meets(self, step: PathStep, n: int) -> float:
         """The length at which a joint meets its limit; infinite where it does not on the way."""
-        column, side, limit = self.columns[n], float(self.sides[n]), float(self.limits[n])
-        place, until = self.part.place[column], step.length
+        columns, places, sides = self.part.sides
+        column, place, side = int(columns[n]), int(places[n]), float(sides[n])
+        limit, until = float(self.limits[n]), step.length
         if side * step.moved[place] <= limit + WITHIN:
             until = step.root(until, lambda _, t: float(t[column]))
             if side * step.at(until)[0][place] <= limit + WITHIN:
