@@ -196,6 +196,14 @@ class Continuation:
             _flip(v, np.prod(np.sign(np.diagonal(triangle, axis1=1, axis2=2)), axis=1))
         return Points(q, c, v, n, p.case), least, signs
 
+    def through(self, p: Points, rows: Array) -> Array:
+        """Rows (n, k, columns) of velocities times K⁺ at points (n, k, rows of K)."""
+        k = self.mechanism.step(p.q, np.zeros((len(p.q), self.columns)), p.case)[2]
+        square = _times(p.c, k) @ p.v
+        found = _solved(np.swapaxes(square, 1, 2), np.swapaxes(rows @ p.v, 1, 2))
+        forces = np.swapaxes(found, 1, 2)
+        return forces if _all_rows(p.c) else np.asarray(forces @ p.c)
+
     # ---- a stride
 
     def corrected(self, p: Points, way: Array) -> tuple[Array, Array, Mask]:
@@ -345,7 +353,7 @@ def _lengths(vectors: Array) -> Array:
 
 def _flip(v: Array, signs: Array) -> None:
     """The first of vectors (n, columns, r), where signs are negative, in place: det C K V > 0."""
-    v[:, :, 0] *= np.where(signs < 0.0, -1.0, 1.0)[:, None]
+    v[:, :, :1] *= np.where(signs < 0.0, -1.0, 1.0)[:, None, None]
 
 
 def _solved(a: Array, b: Array) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 
 from robomodel.tolerances import ROUNDING
 
@@ -14,10 +14,26 @@ def root(
 ) -> float:  # fmt: skip
     """Where a function changes its sign between ``ends``, at which it has the values ``at``.
 
+    As :func:`bracketing`.
+    """
+    search = bracketing(ends, at, tolerance)
+    try:
+        x = next(search)
+        while True:
+            x = search.send(value(x))
+    except StopIteration as end:
+        return float(end.value)
+
+
+def bracketing(
+    ends: tuple[float, float], at: tuple[float, float], tolerance: float
+) -> Generator[float, float, float]:
+    """Asks for values of a function, and returns where it changes its sign between ``ends``.
+
     To ``tolerance``, and to rounding of the place. Halving, and inverse quadratic interpolation
     where it is safe (Chandrupatla, A new hybrid quadratic/bisection algorithm for finding the zero
-    of a nonlinear function without using derivatives, 1997). Where the values do not differ in
-    sign, the end that has the lesser one.
+    of a nonlinear function without using derivatives, 1997). Where the values ``at`` the ends do
+    not differ in sign, the end that has the lesser one.
     """
     (a, b), (fa, fb) = ends, at
     share = 0.5
@@ -25,7 +41,7 @@ def root(
         return a if abs(fa) <= abs(fb) else b
     for _ in range(100):  # halving alone takes 50
         x = a + share * (b - a)
-        fx = value(x)
+        fx = yield x
         if math.copysign(1.0, fx) == math.copysign(1.0, fa):
             c, fc = a, fa
         else:

@@ -22,14 +22,8 @@ from robomodel.model.configurations.moving import solve
 from robomodel.model.elements import Cluster
 from robomodel.model.model import Model
 from robomodel.reach.motions import ClusterMotion, full_rank_rows
-from robomodel.reach.paths import (
-    PATH_STEP,
-    WEAK,
-    Half,
-    Part,
-    Path,
-    walk,
-)
+from robomodel.reach.parts import Part
+from robomodel.reach.paths import PATH_STEP, WEAK, Half, Path, walk
 from robomodel.reach.ranges import whole_part
 from robomodel.tolerances import TINY, WITHIN
 

@@ -114,7 +114,7 @@ class GroupMechanism:
     def step(self, q: Array, d: Array, case: Indices | None = None) -> tuple[Array, Array, Array]:
         """As of :class:`robomodel.mechanism.continuation.Mechanism`."""
         there, values, k = self.geometry.step(q, d @ self._whole.T)
-        k = (k.reshape(-1, k.shape[2]) @ self._whole).reshape(*k.shape[:2], -1)
+        k = (k.reshape(-1, k.shape[2]) @ self._whole).reshape(*k.shape[:2], d.shape[1])
         return there.copy(), values * self.row_unit, k * self.row_unit[:, None]
 
     def away(self, q0: Array, q1: Array, case: Indices | None = None) -> Array:

@@ -1,8 +1,8 @@
 """Paths of closed configurations of one freedom: followed to the first limit or dead point.
 
-A part of a cluster is what its conditions relate. With joints held so that one freedom is left
-(but for freedoms that move no joint of one freedom, as spins of rods), its closed configurations
-are a curve. It is followed along its tangent both ways, to where a joint meets a limit, where the
+With joints of a part (:mod:`robomodel.reach.parts`) held so that one freedom is left (but for
+freedoms that move no joint of one freedom, as spins of rods), its closed configurations are a
+curve. It is followed along its tangent both ways, to where a joint meets a limit, where the
 independent velocities of the cluster vanish though it moves (a dead point, beyond which the loops
 are on another branch), or round to where it began.
 """
@@ -12,27 +12,24 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Literal, NamedTuple
 
 import numpy as np
 
 from robomodel.arrays import Array, Indices, Mask
 from robomodel.mechanism import closure as newton
-from robomodel.mechanism.closure import LinearCoupling
-from robomodel.mechanism.compiled import CompiledGeometry
-from robomodel.mechanism.continuation import CROSSING, Continuation, Ends, Limits, Points
+from robomodel.mechanism.continuation import Ends, Points
 from robomodel.mechanism.continuation import joined as joined_points
 from robomodel.mechanism.roots import root
-from robomodel.tolerances import CLOSED, MOVES, NOTHING, SINGULAR, WITHIN
+from robomodel.reach.charts import Chart, turned_charts, without_idle
+from robomodel.reach.parts import Part
+from robomodel.tolerances import MOVES, NOTHING, WITHIN
 
 PATH_STEP = 0.08  # radians, or cluster sizes, along a path or curve
 SHORTEST_PATH_STEP = 1e-5  # of these steps
 HALF_PATH = 60.0  # of each half of a path
-TURNS = 8  # of a joint without limits in a part where couplings turn joints with limits
 AHEAD = 0.95  # cosine of the angle between tangents of neighbours
 WEAK = 1e-3  # of the greatest singular value: rounding, 1e-6, parts ways that cross by its root
-VARIED = 1e-5  # rad, sizes: of central differences, at the cube root of rounding
 
 Kind = Literal["limit", "dead point", ""]
 
@@ -58,245 +55,6 @@ class RangeEnd:
             "": "nothing ends it",
         }
         return words[self.kind]
-
-
-@dataclass(frozen=True, eq=False)
-class Part:
-    """Joints of a cluster that conditions relate to each other.
-
-    ``geometry`` is the cluster's, of which ``rows`` close the part. ``conditions`` are the names
-    and rows of the part's loops, then of its couplings, ``linear`` the latter; ``columns`` are its
-    spanning velocities, ``rank`` the number of its independent conditions. ``names``, ``unit``,
-    ``low``, ``high`` and ``lengths`` (in metres) are of all columns of the cluster, ``chart`` (n,
-    columns) are its independent velocities, as rows; ``place`` is where in q the joints of one
-    freedom are, by their columns. ``followers`` are
-    joints that are left out: where they are in q, Σ (where, ratio) and an offset that give it.
-    ``spinning`` are columns that spins of rods turn, which are free beside what moves. ``crossing``
-    is the gap at which branches cross.
-    """
-
-    geometry: CompiledGeometry
-    rows: tuple[int, ...]
-    conditions: tuple[tuple[str, range], ...]
-    linear: tuple[LinearCoupling, ...]
-    columns: tuple[int, ...]
-    rank: int
-    names: tuple[str, ...]
-    unit: Array
-    low: Array
-    high: Array
-    chart: Array
-    lengths: tuple[bool, ...]
-    place: dict[int, int]
-    followers: tuple[tuple[int, tuple[tuple[int, float], ...], float], ...]
-    spinning: frozenset[int] = frozenset()
-    crossing: float = CROSSING
-
-    @cached_property
-    def _strides(self) -> dict[tuple[tuple[int, ...], ...], Continuation]:
-        """Strides of sets of free columns, as they are asked for."""
-        return {}
-
-    def strides(self, *helds: Sequence[int]) -> Continuation:
-        """Its strides while columns are held. Limits are none of their barriers.
-
-        Rows are of one case or another of as many columns that are held; of none by default.
-        """
-        frees = tuple(
-            tuple(c for c in self.columns if c not in set(held)) for held in helds or [()]
-        )
-        if frees not in self._strides:
-            nothing, count = np.zeros(0), len(frees[0])
-            limits = Limits(np.zeros((0, count)), np.zeros(0, dtype=np.intp), nothing, nothing)
-            mechanism = PartMechanism(self, np.array(frees, dtype=np.intp))
-            rank = min(self.rank, count)
-            self._strides[frees] = Continuation(
-                mechanism, count, rank, limits, self.crossing, slack=CLOSED
-            )
-        return self._strides[frees]
-
-    @cached_property
-    def closing(self) -> CompiledGeometry:
-        """Its geometry with its own conditions alone."""
-        return self.geometry.only(self.rows)
-
-    @cached_property
-    def interest(self) -> tuple[int, ...]:
-        """The columns of joints of one freedom, but for those that only turn a rod."""
-        return tuple(c for c in self.columns if c in self.place and c not in self.spinning)
-
-    @property
-    def mobility(self) -> int:
-        """The number of freedoms."""
-        return len(self.columns) - self.rank
-
-    @cached_property
-    def limited(self) -> tuple[int, ...]:
-        """The columns with limits."""
-        bounded = np.isfinite(self.low) | np.isfinite(self.high)
-        return tuple(c for c in self.columns if bounded[c])
-
-    @cached_property
-    def sides(self) -> tuple[Indices, Indices, Array]:
-        """Columns and places of joints with limits, for both sides (-1, 1) of each."""
-        columns = np.array(self.limited * 2, dtype=np.intp)
-        places = np.array([self.place[c] for c in self.limited * 2], dtype=np.intp)
-        return columns, places, np.repeat([-1.0, 1.0], len(self.limited))
-
-    def endless(self, column: int) -> float:
-        """From which travel on [rad, m] a joint without limits counts as one without ends.
-
-        Joints with limits that couplings turn with others may meet these after more than a turn.
-        """
-        if self.lengths[column]:
-            return 10.0 * float(self.unit[column])
-        coupled = {c for each in self.linear for body, _ in each.terms
-                   for c in self.geometry.links[body].freedoms}  # fmt: skip
-        return TURNS * 2.0 * math.pi if coupled & {*self.limited} else 2.0 * math.pi
-
-    def free(self, held: Sequence[int] = ()) -> Array:
-        """1 for its columns but the held ones, 0 for all others of the cluster."""
-        mask = np.zeros(len(self.unit))
-        mask[list(self.columns)] = 1.0
-        mask[list(held)] = 0.0
-        return mask
-
-    def matrix(self, jacobian: Array, free: Array) -> Array:
-        """Its rows of K in comparable units, zero in columns that are not free."""
-        result: Array = jacobian[..., list(self.rows), :] * (self.unit * free)[..., None, :]
-        return result
-
-    def null(self, q: Array, held: Sequence[int] = ()) -> Array:
-        """Orthonormal motions (..., columns of the cluster, n) while ``held`` rest."""
-        free = [c for c in self.columns if c not in set(held)]
-        matrix = self.matrix(self.geometry.evaluate(q)[1], self.free(held))[..., free]
-        count = max(0, self.mobility - len(held))
-        motions = np.zeros((*q.shape[:-1], len(self.unit), count))
-        if count:
-            right = np.linalg.svd(matrix)[2]
-            motions[..., free, :] = np.swapaxes(right[..., -count:, :], -1, -2)
-        return motions
-
-    def inverse(self, matrix: Array, free: Array) -> Array:
-        """K⁺ (..., columns of the cluster, rows) of :meth:`matrix`, of its rank."""
-        left, singular, right = np.linalg.svd(matrix, full_matrices=False)
-        rank = min(self.rank, int(np.min(np.sum(free, axis=-1))), singular.shape[-1])
-        regular = singular[..., :rank] > SINGULAR * singular[..., :1]
-        scaled = np.where(regular, 1.0 / np.where(regular, singular[..., :rank], 1.0), 0.0)
-        result: Array = np.swapaxes(scaled[..., None] * right[..., :rank, :], -1, -2) @ (
-            np.swapaxes(left[..., :rank], -1, -2)
-        )
-        return result
-
-    def variation(self, q: Array, motions: Array) -> Array:
-        """K's change (..., n, rows, columns) along motions (..., columns, n), of its own rows.
-
-        All in comparable units; by central differences.
-        """
-        ways = VARIED * np.swapaxes(motions, -1, -2) * self.unit
-        both = np.stack([ways, -ways], axis=-3)
-        around = self.geometry.integrate(q[..., None, None, :], both)
-        k = self.geometry.evaluate(around)[1][..., list(self.rows), :] * self.unit
-        result: Array = (k[..., 0, :, :, :] - k[..., 1, :, :, :]) / (2.0 * VARIED)
-        return result
-
-    def at(self, q: Array, held: Sequence[int] = ()) -> Points:
-        """One q as a point, while columns are held."""
-        return self.strides(held).at(q[None])
-
-    def points(self, q: Array, helds: Sequence[tuple[int, ...]]) -> Points:
-        """Points (n, nq), while in each other columns are held, but as many."""
-        cases = [*dict.fromkeys(helds)]
-        along, case = self.strides(*cases), np.array([cases.index(held) for held in helds])
-        k = along.mechanism.step(q, np.zeros((len(q), along.columns)), case)[2]
-        return replace(along.point(q, k), case=case)
-
-    def moved(self, start: Points, motion: Array, held: Sequence[int] = ()) -> Array | None:
-        """A point moved along a motion (columns) and closed again; None where that cannot be."""
-        along = self.strides(held)
-        moved, _, closed = along.corrected(start, self.among(motion, held)[None])
-        return moved[0] if closed[0] else None
-
-    def among(self, motion: Array, held: Sequence[int] = ()) -> Array:
-        """A motion (..., columns of the cluster) in its columns that are not held."""
-        return motion[..., [c for c in self.columns if c not in set(held)]]
-
-    def whole(self, motion: Array, held: Sequence[int] = ()) -> Array:
-        """A motion of its columns that are not held (..., columns), in those of the cluster."""
-        result = np.zeros((*motion.shape[:-1], len(self.unit)))
-        result[..., [c for c in self.columns if c not in set(held)]] = motion
-        return result
-
-    def ahead(self, points: Points, before: Array, held: Sequence[int] = ()) -> Array:
-        """Directions (n, m) at points that go on from motions ``before`` (n, columns).
-
-        Where rods may spin beside what moves, they are of motions without spins.
-        """
-        if points.n.shape[2] == 1:
-            ways = np.ones((len(before), 1))
-        else:
-            free = [c for c in self.columns if c not in set(held)]
-            mine = [free.index(c) for c in self.interest if c in free]
-            ways = np.linalg.svd(points.n[:, mine])[2][:, 0]
-        along = np.einsum("ncm,nm,nc->n", points.n, ways, before)
-        return np.asarray(ways * np.where(along < 0.0, -1.0, 1.0)[:, None])
-
-    def completed(self, q: Array) -> Array:
-        """Spanning positions with the joints that are left out where couplings turn them."""
-        q = q.copy()
-        for place, terms, offset in self.followers:
-            q[..., place] = offset + sum(ratio * q[..., other] for other, ratio in terms)
-        return q
-
-    def position(self, q: Array, column: int) -> float:
-        """The position of the joint with one freedom in this column."""
-        return float(q[..., self.place[column]])
-
-    def loop_of(self, motion: Array, q: Array, column: int | None = None) -> str:
-        """The loop, or the coupling, whose conditions relate what moves; one of ``column`` if any.
-
-        Of equals the first. ``motion`` in comparable units.
-        """
-        weights = np.abs(self.geometry.evaluate(q)[1] * self.unit) @ np.abs(motion)
-        relates = self.geometry.evaluate(q)[1][:, column] if column is not None else weights
-        sizes = [
-            (bool(np.any(relates[list(rows)] != 0.0)), round(float(np.sum(weights[list(rows)])), 9))
-            for _, rows in self.conditions
-        ]
-        return self.conditions[sizes.index(max(sizes))][0] if sizes else ""
-
-
-@dataclass(frozen=True, eq=False)
-class PartMechanism:
-    """Free columns (cases, n) of a part as a mechanism for continuation."""
-
-    part: Part
-    free: Indices
-
-    @cached_property
-    def _unit(self) -> Array:
-        return self.part.unit[self.free]
-
-    def step(self, q: Array, d: Array, case: Indices | None = None) -> tuple[Array, Array, Array]:
-        """As of :class:`robomodel.mechanism.continuation.Mechanism`."""
-        motion = np.zeros((len(d), len(self.part.unit)))
-        if case is None or len(self.free) == 1:
-            free, unit = self.free[0], self._unit[0]
-            motion[:, free] = d * unit
-            q, values, jacobian = self.part.closing.step(q, motion)
-            return q, values, jacobian[:, :, free] * unit
-        free, unit, row = self.free[case], self._unit[case], np.arange(len(case))[:, None]
-        motion[row, free] = d * unit
-        q, values, jacobian = self.part.closing.step(q, motion)
-        columns = np.swapaxes(jacobian, 1, 2)[row, free] * unit[:, :, None]
-        return q, values, np.swapaxes(columns, 1, 2)
-
-    def away(self, q0: Array, q1: Array, case: Indices | None = None) -> Array:
-        """As of :class:`robomodel.mechanism.continuation.Mechanism`."""
-        way = self.part.geometry.difference(q0, q1)
-        if case is None or len(self.free) == 1:
-            return np.asarray(way[..., self.free[0]] / self._unit[0])
-        return np.asarray(np.take_along_axis(way, self.free[case], axis=1) / self._unit[case])
 
 
 class End(NamedTuple):
@@ -446,14 +204,17 @@ def follow(part: Part, q: Array, held: Sequence[int], column: int) -> Path | Non
 
 
 def halves_from(
-    part: Part, q: Array, held: Sequence[int], column: int
+    part: Part, q: Array, held: Sequence[int], column: int, chart: Array | None = None
 ) -> tuple[Half, Half] | tuple[()]:
-    """The halves of :func:`follow`, back and forth, to be followed; none where it gives None."""
+    """The halves of :func:`follow`, back and forth, to be followed; none where it gives None.
+
+    They end at dead points of the rows ``chart`` (n, columns); by default of the part's.
+    """
     motions = without_idle(part.null(q, held), part.interest)
     if motions.shape[1] != 1 or abs(float(motions[column, 0])) < MOVES:
         return ()
     ahead = motions[:, 0] * (1.0 if motions[column, 0] > 0.0 else -1.0)
-    back, forth = (Half(part, held, q, way, _Ends.at(part, q)) for way in (-ahead, ahead))
+    back, forth = (Half(part, held, q, way, _Ends.at(part, q, chart)) for way in (-ahead, ahead))
     return back, forth
 
 
@@ -538,7 +299,7 @@ class _SideBySide:
         self.strides, self.lengths = np.full(count, PATH_STEP), np.zeros(count)
         self.longest = np.array([half.longest for half in halves])
         self.starts, self.first = self.points.q, self.tangents.copy()
-        self.free = np.array([[c for c in part.columns if c not in half.held] for half in halves])
+        self.free = np.array([part.free_columns(half.held) for half in halves])
         self.turning = np.zeros((count, len(part.unit)))
         for mine, half in zip(self.turning, halves, strict=True):
             mine[half.turning] = 1.0
@@ -664,102 +425,6 @@ class _SideBySide:
 
 
 @dataclass(frozen=True, eq=False)
-class Chart:
-    """The orientation of a part's independent velocities among its motions, along a path.
-
-    It is the determinant of ``rows`` (n, columns) on an orthonormal ``basis`` (columns, n) of the
-    motions, turned along with them, positive where it begins; where it vanishes the part moves
-    while they rest.
-    """
-
-    part: Part
-    q: Array
-    interest: tuple[int, ...]
-    rows: Array
-    basis: Array
-
-    @staticmethod
-    def at(part: Part, q: Array) -> Chart | None:
-        """The motion at q; None where the independent velocities do not tell the motion there."""
-        motions = part.null(q)
-        interest = part.interest
-        if not interest or not motions.shape[1]:
-            return None
-        rows = part.chart * part.unit
-        idle = _idle(motions, interest)
-        rows = rows[np.max(np.abs(rows @ idle), axis=1, initial=0.0) < MOVES]  # not those of spins
-        basis = without_idle(motions, interest)
-        chosen: list[Array] = []
-        for row in rows:
-            if np.linalg.matrix_rank(np.array([*chosen, row]) @ basis, tol=MOVES) > len(chosen):
-                chosen.append(row)
-        if len(chosen) != basis.shape[1]:
-            return None
-        basis[:, 0] *= np.sign(np.linalg.det(np.array(chosen) @ basis))
-        return Chart(part, q, interest, np.array(chosen), basis)
-
-    @cached_property
-    def values(self) -> Array:
-        """The determinant (...)."""
-        return np.asarray(np.linalg.det(self.rows @ self.basis))
-
-    @property
-    def value(self) -> float:
-        """The value at one configuration."""
-        return float(self.values)
-
-    def turned(self, q: Array) -> Chart:
-        """The chart at a neighbour (..., nq)."""
-        motions = without_idle(self.part.null(q), self.interest, self.basis.shape[-1])
-        left, _, right = np.linalg.svd(np.swapaxes(motions, -1, -2) @ self.basis)
-        return Chart(self.part, q, self.interest, self.rows, motions @ (left @ right))
-
-    @cached_property
-    def slope(self) -> Array:
-        """The derivatives (..., n) of the determinant by the motions of the basis.
-
-        The basis changes by -K⁺ dK basis, and a determinant by the trace of its adjugate times what
-        its matrix changes by.
-        """
-        part, free = self.part, self.part.free()
-        left, singular, right = np.linalg.svd(self.rows @ self.basis)
-        others = [np.prod(np.delete(singular, n, axis=-1), axis=-1, keepdims=True)
-                  for n in range(singular.shape[-1])]  # fmt: skip
-        orientation = (np.linalg.det(left) * np.linalg.det(right))[..., None, None]
-        scaled = np.swapaxes(right, -1, -2) * np.stack(others, axis=-1)
-        adjugate = orientation * scaled @ np.swapaxes(left, -1, -2)
-        inverse = part.inverse(part.matrix(part.geometry.evaluate(self.q)[1], free), free)
-        weights = self.basis @ adjugate @ self.rows @ inverse
-        return np.asarray(
-            -np.einsum("...cr,...nrc->...n", weights, part.variation(self.q, self.basis))
-        )
-
-    @property
-    def loose(self) -> Array:
-        """The motion (columns) at which the independent velocities rest, where they can."""
-        right = np.linalg.svd(self.rows @ self.basis)[2]
-        motion: Array = self.basis @ right[-1]
-        return motion
-
-
-def turned_charts(charts: Sequence[Chart | None], q: Array) -> dict[int, Chart]:
-    """Charts of one part at neighbours q (n, nq), one of each; of what has none nothing."""
-    alike: dict[tuple[int, ...], dict[int, Chart]] = {}
-    for n, each in enumerate(charts):
-        if each is not None:
-            alike.setdefault(each.rows.shape, {})[n] = each
-    result: dict[int, Chart] = {}
-    for some in alike.values():
-        first, at = next(iter(some.values())), q[[*some]]
-        rows, basis = (np.array([getattr(each, x) for each in some.values()])
-                       for x in ("rows", "basis"))  # fmt: skip
-        turned = Chart(first.part, at, first.interest, rows, basis).turned(at).basis
-        result |= {n: replace(each, q=q[n], basis=b)
-                   for (n, each), b in zip(some.items(), turned, strict=True)}  # fmt: skip
-    return result
-
-
-@dataclass(frozen=True, eq=False)
 class PathStep:
     """From one point of a path to the next, of a length, while columns are held."""
 
@@ -830,12 +495,12 @@ class _Ends:
     limits: Array
 
     @staticmethod
-    def at(part: Part, start: Array) -> _Ends:
+    def at(part: Part, start: Array, chart: Array | None) -> _Ends:
         """From a start; joints that it has beyond a limit go no further."""
         columns, places, sides = part.sides
         bounds = np.where(sides < 0.0, -part.low[columns], part.high[columns])
         limits = np.maximum(bounds, sides * start[places])
-        return _Ends(part, Chart.at(part, start), limits)
+        return _Ends(part, Chart.at(part, start, chart), limits)
 
     def first(
         self, step: PathStep, near: Sequence[int], there: Chart | None
@@ -875,24 +540,3 @@ class _Ends:
             if side * step.at(until)[0][place] <= limit + WITHIN:
                 return math.inf
         return step.root(until, lambda p, _: float(p[place]) - side * limit)
-
-
-def _idle(motions: Array, interest: Sequence[int]) -> Array:
-    """The orthonormal motions (columns, n) in which the columns of interest rest."""
-    _, singular, right = np.linalg.svd(motions[list(interest)], full_matrices=True)
-    moving = int(np.sum(singular > MOVES))
-    idle: Array = motions @ right[moving:].T
-    return idle
-
-
-def without_idle(motions: Array, interest: Sequence[int], count: int | None = None) -> Array:
-    """The orthonormal motions (..., columns, n) in which the columns of interest move.
-
-    ``count``: how many these are; a batch needs it.
-    """
-    if not motions.shape[-1] or motions.shape[-1] == count:
-        return motions
-    _, singular, right = np.linalg.svd(motions[..., list(interest), :], full_matrices=True)
-    moving = int(np.sum(singular > MOVES)) if count is None else count
-    result: Array = motions @ np.swapaxes(right[..., :moving, :], -1, -2)
-    return result

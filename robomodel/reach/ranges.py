@@ -12,6 +12,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -37,16 +38,8 @@ from robomodel.model.spins import find_spins
 from robomodel.reach.groups import compiled_geometry, crossing, merged, split, units
 from robomodel.reach.limb import limb_bodies
 from robomodel.reach.motions import ClusterMotion
-from robomodel.reach.paths import (
-    Half,
-    Part,
-    Path,
-    RangeEnd,
-    follow,
-    halves_from,
-    joined,
-    walk,
-)
+from robomodel.reach.parts import Part
+from robomodel.reach.paths import Half, Path, RangeEnd, follow, halves_from, joined, walk
 from robomodel.reach.uphill import extremes
 from robomodel.tolerances import HUGE, SINGULAR, WITHIN
 
@@ -188,14 +181,79 @@ def joint_range(model: Model, joint: str, q: ArrayLike | None = None) -> JointRa
     return ranges_from(model, joint, at[None])[0]
 
 
-@cached_on_model
 def _free(model: Model, name: str) -> JointRange:
     """From the neutral configuration, with the others free."""
-    joint = next(each for each in model.joints if each.name == name)
-    cluster = next(c for c in model.clusters if name in c.joints)
-    place = _places(cluster)[column_of(cluster, name)]
-    start = float(spanning_start(cluster, np.array(cluster.start))[place])
-    return _named(joint, start, _ends(model, cluster, joint))
+    ranges = FreeRanges(model, [name])
+    walk(ranges.halves)
+    return ranges.found()[0]
+
+
+@cached_on_model
+def _known(model: Model) -> dict[str, JointRange]:
+    """What :class:`FreeRanges` has found."""
+    return {}
+
+
+class FreeRanges:
+    """:func:`joint_range` from neutral, others free, with the halves of paths to be followed."""
+
+    def __init__(self, model: Model, names: Sequence[str]) -> None:
+        self.model, self.names, self.known = model, names, _known(model)
+        self.pairs: dict[str, tuple[Half, Half]] = {}
+        self.climbing: dict[Part, list[str]] = {}
+        for name in names:
+            if name not in self.known:
+                self._prepare(name)
+
+    @property
+    def halves(self) -> list[Half]:
+        """All of their halves."""
+        return [half for pair in self.pairs.values() for half in pair]
+
+    def found(self) -> list[JointRange]:
+        """Once these are followed: the ranges."""
+        for name, pair in self.pairs.items():
+            self._note(name, joined(*pair).range(column_of(self._cluster(name), name)))
+        for part, names in self.climbing.items():
+            cluster = self._cluster(names[0])
+            start = spanning_start(cluster, np.array(cluster.start))
+            columns = [column_of(cluster, name) for name in names]
+            ends = extremes(part, columns, start, partial(_reached, self.model, cluster.index))
+            for name, each in zip(names, ends, strict=True):
+                self._note(name, each)
+        return [self.known[name] for name in self.names]
+
+    def _prepare(self, name: str) -> None:
+        model, cluster = self.model, self._cluster(name)
+        joint = next(each for each in model.joints if each.name == name)
+        column = column_of(cluster, name)
+        part = part_of(model, cluster, column)
+        start = spanning_start(cluster, np.array(cluster.start))
+        if (sums := _driven(model, cluster, joint, part)) is not None:
+            self._note(name, sums)
+        elif not part.rows:
+            self._note(name, _own_limits(part, column))
+        elif len(part.linear) == len(part.conditions):
+            self._note(name, _linear(part, column, start))
+        else:
+            limb = limb_bodies(model)[cluster.index]
+            carries = cluster.bodies[cluster.joints.index(name)] in limb
+            alone = np.eye(len(part.unit))[[column]] if carries and len(part.chart) == 1 else None
+            pair = halves_from(part, start, (), column, alone)
+            if pair:
+                self.pairs[name] = pair
+            else:
+                self.climbing.setdefault(part, []).append(name)
+
+    def _cluster(self, name: str) -> Cluster:
+        return next(c for c in self.model.clusters if name in c.joints)
+
+    def _note(self, name: str, ends: tuple[RangeEnd, RangeEnd]) -> None:
+        """The range with these ends."""
+        joint, cluster = next(x for x in self.model.joints if x.name == name), self._cluster(name)
+        place = _places(cluster)[column_of(cluster, name)]
+        start = float(spanning_start(cluster, np.array(cluster.start))[place])
+        self.known[name] = _named(joint, start, ends)
 
 
 def ranges_from(model: Model, name: str, q: Array) -> list[JointRange]:
@@ -530,26 +588,6 @@ def _rank(model: Model, cluster: Cluster, reduced: _Reduced, mine: Sequence[_Con
 
 
 # ---- ends ----------------------------------------------------------------------------------------
-
-
-def _ends(model: Model, cluster: Cluster, joint: Joint) -> tuple[RangeEnd, RangeEnd]:
-    """The ends of a joint's range with the others free."""
-    column = column_of(cluster, joint.name)
-    part = part_of(model, cluster, column)
-    spanning = spanning_start(cluster, np.array(cluster.start))
-    if (sums := _driven(model, cluster, joint, part)) is not None:
-        return sums
-    if not part.rows:
-        return _own_limits(part, column)
-    if len(part.linear) == len(part.conditions):
-        return _linear(part, column, spanning)
-    limb = limb_bodies(model)[cluster.index]
-    carries = cluster.bodies[cluster.joints.index(joint.name)] in limb
-    chart = np.eye(len(part.unit))[[column]] if carries and len(part.chart) == 1 else part.chart
-    path = follow(replace(part, chart=chart), spanning, (), column)
-    if path is not None:
-        return path.range(column)
-    return extremes(part, column, spanning, lambda: _reached(model, cluster.index))
 
 
 @cached_on_model

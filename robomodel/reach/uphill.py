@@ -10,24 +10,18 @@ reach, and a top behind a passage that none of them takes is missed.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from robomodel.arrays import Array
-from robomodel.mechanism.continuation import Points
-from robomodel.mechanism.roots import root
-from robomodel.reach.paths import (
-    VARIED,
-    Chart,
-    Kind,
-    Part,
-    RangeEnd,
-    turned_charts,
-    without_idle,
-)
+from robomodel.mechanism.continuation import Points, joined
+from robomodel.mechanism.roots import bracketing
+from robomodel.reach.charts import Chart, slopes, turned_charts, without_idle
+from robomodel.reach.parts import VARIED, Part
+from robomodel.reach.paths import Kind, RangeEnd
 from robomodel.tolerances import CONVERGED, NOTHING, SINGULAR, TINY, WITHIN
 
 CLIMB_STRIDE = 0.1  # radians, or cluster sizes: loops bend a stride by its square half, 5 mrad
@@ -35,26 +29,26 @@ CURVED = 1e-6  # curvatures below are none: of differences by VARIED rounding le
 
 
 def extremes(
-    part: Part, column: int, start: Array, further: Callable[[], Array]
-) -> tuple[RangeEnd, RangeEnd]:
-    """The ends of the range of a joint with one freedom, by its column, and what they are.
+    part: Part, columns: Sequence[int], start: Array, further: Callable[[], Array]
+) -> list[tuple[RangeEnd, RangeEnd]]:
+    """The ends of the ranges of joints with one freedom, by their columns, and what they are.
 
     Uphill from the start, and from ``further`` configurations, which paths lead to. Joints
     that the start has beyond a limit go no further.
     """
-    climbs = [_Climb(part, column, sign, start) for sign in (-1.0, 1.0)]
-    best = _tops([_Way(climb, start) for climb in climbs])
+    climbs = [_Climb(part, column, sign, start) for column in columns for sign in (-1.0, 1.0)]
+    best = [top for top in _tops([_Way(climb, start) for climb in climbs]) if top is not None]
     others = [
         [_Way(climb, q) for q in climb.farther(further())] if not climb.farthest(top) else []
         for climb, top in zip(climbs, best, strict=True)
     ]
     found = iter(_tops([way for ways in others for way in ways]))
-    low, high = (
-        climb.end(max(top, *(next(found) for _ in ways), key=lambda each: each.height)
-                  if ways else top)
-        for climb, top, ways in zip(climbs, best, others, strict=True)
-    )  # fmt: skip
-    return low, high
+    ends = []
+    for climb, top, ways in zip(climbs, best, others, strict=True):
+        tops = [each for each in (top, *(next(found) for _ in ways)) if each is not None]
+        highest = max(each.height for each in tops)
+        ends.append(climb.end(next(x for x in tops if x.height >= highest - WITHIN)))
+    return [*zip(ends[::2], ends[1::2], strict=True)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,29 +108,35 @@ class _Climb:
         return [(k, -1.0) for k in below] + [(k, 1.0) for k in above]
 
     def slopes(
-        self, q: Array, chart: Chart | None, met: Sequence[tuple[int, float]], dead: bool
+        self,
+        q: Array,
+        chart: Chart | None,
+        met: Sequence[tuple[int, float]],
+        dead: Array | None,
     ) -> tuple[Array, list[int | None]]:
         """The height's derivatives by motions, those of limits outwards and of a dead point's.
 
         (..., rows, motions). The names are of all but the height: which limit, or None of the dead
-        point.
+        point, whose chart has the slope ``dead``.
         """
         motions = self.motions(q) if chart is None else chart.basis
         rows = [self.sign * motions[..., self.column, :]]
         rows += [side * motions[..., self.limited[k], :] for k, side in met]
         names: list[int | None] = [k for k, _ in met]
-        if chart is not None and dead:
-            rows.append(-chart.slope)
+        if dead is not None:
+            rows.append(-dead)
             names.append(None)
         return np.stack(rows, axis=-2), names
 
-    def newton(self, chart: Chart, force: Array, direction: Array, dead: bool) -> Array | None:
+    def newton(
+        self, chart: Chart, force: Array, direction: Array, dead: Array | None
+    ) -> Array | None:
         """The way to where what pushes leaves no slope; None where that is no top.
 
         It is Newton's step for the Lagrangian on what pushing limits and dead points leave.
         """
         part, met = self.part, self.met(chart.q)
-        dead = dead and bool(force[-1] > 0.0)
+        dead = dead if dead is not None and force[-1] > 0.0 else None
         pushing = [each for each, f in zip(met, force, strict=False) if f > 0.0]
         weights = np.array([1.0, *(-force[force > 0.0])])
         rows = self.slopes(chart.q, chart, pushing, dead)[0][1:]
@@ -148,7 +148,8 @@ class _Climb:
             return None
         ways = VARIED * (chart.basis @ left).T * part.unit
         around = part.geometry.integrate(chart.q, np.stack([ways, -ways]))
-        slopes, _ = self.slopes(around, chart.turned(around), pushing, dead)
+        turned = chart.turned(around)
+        slopes, _ = self.slopes(around, turned, pushing, None if dead is None else turned.slope)
         ahead, behind = weights @ slopes
         curvature = left.T @ (ahead - behind).T / (2.0 * VARIED)
         values, axes = np.linalg.eigh(0.5 * (curvature + curvature.T))
@@ -171,44 +172,6 @@ class _Climb:
             return None
         limit = self.high[k] if at[k] > self.high[k] else self.low[k]
         return float(np.clip((limit - before[k]) / (at[k] - before[k]), 0.0, 1.0))
-
-    def before_dead_points(
-        self, start: Points, motion: Array, held: tuple[int, ...], chart: Chart, there: Chart
-    ) -> _Step | None:
-        """A step that ends where the chart is ``there``, up to a dead point on it."""
-        if there.value > SINGULAR:
-            return _Step(there.q, there, False)
-        if there.value > -SINGULAR or chart.value < SINGULAR:  # along dead points: back to them
-            return self.back(there, held)
-        share = self.crossing(start, motion, held, chart)
-        moved = self.part.moved(start, share * motion, held)
-        return None if moved is None else self.back(chart.turned(moved), held)
-
-    def crossing(self, start: Points, motion: Array, held: tuple[int, ...], chart: Chart) -> float:
-        """The share of a step at which independent velocities come to a dead point."""
-
-        def value(share: float) -> float:
-            moved = self.part.moved(start, share * motion, held)
-            return -1.0 if moved is None else chart.turned(moved).value
-
-        return root(value, (0.0, 1.0), (chart.value, value(1.0)), 1e-6)
-
-    def back(self, chart: Chart, held: tuple[int, ...]) -> _Step | None:
-        """To the nearest dead point, by Newton's method."""
-        for _ in range(8):
-            if abs(chart.value) < NOTHING:
-                break
-            resting = chart.basis[list(held)]
-            slope = chart.slope - np.linalg.pinv(resting) @ (resting @ chart.slope)
-            size = float(slope @ slope)
-            if not size:
-                return None
-            way = chart.basis @ slope * (-chart.value / size)
-            moved = self.part.moved(self.part.at(chart.q, held), way, held)
-            if moved is None:
-                return None
-            chart = chart.turned(moved)
-        return _Step(chart.q, chart, True) if abs(chart.value) < SINGULAR else None
 
     def named(
         self, q: Array, chart: Chart | None, force: Array, names: Sequence[int | None]
@@ -244,26 +207,72 @@ class _Climb:
         return chosen
 
 
+class _Place(NamedTuple):
+    """Asks for the point at q while columns are held."""
+
+    q: Array
+    held: tuple[int, ...]
+
+
+class _Move(NamedTuple):
+    """Asks where a motion leads from a point while columns are held; nothing if loops stay open."""
+
+    start: Points
+    held: tuple[int, ...]
+    motion: Array
+
+
+class _Turn(NamedTuple):
+    """Asks for a chart at a neighbour."""
+
+    chart: Chart
+    q: Array
+
+
+class _Slope(NamedTuple):
+    """Asks for a chart's slope."""
+
+    chart: Chart
+
+
+_Asking: TypeAlias = Generator[_Place | _Move | _Turn | _Slope, Any, Any]
+
+
 class _Way:
-    """One way uphill: along the gradient, then by Newton's method, step by step to its top."""
+    """One way uphill: along the gradient, then by Newton's method, step by step to its top.
+
+    What takes time it asks for, so that many ways are answered at once.
+    """
 
     def __init__(self, climb: _Climb, q: Array) -> None:
         self.climb, self.q, self.chart, self.dead = climb, q, Chart.at(climb.part, q), False
         self.stride, self.left = CLIMB_STRIDE, 300  # 30 radians of the longest strides
-        self.motion, self.held = np.zeros(0), tuple[int, ...]()
-        self.top: _Top | None = None
+        self.held = tuple[int, ...]()
 
-    def turn(self) -> None:
-        """Where to step next; or the top, from which no way leads up."""
+    def go(self) -> _Asking:
+        """To the top, from which no way leads up."""
+        climb = self.climb
+        while True:
+            motion = yield from self._turn()
+            if isinstance(motion, _Top):
+                return motion
+            step = yield from self._step(motion)
+            if step is None or climb.height(step.q) < climb.height(self.q) - NOTHING:
+                self.stride *= 0.5
+            else:
+                self.q, self.chart, self.dead = step
+                self.stride = min(CLIMB_STRIDE, 1.5 * self.stride)
+
+    def _turn(self) -> _Asking:
+        """The motion to step along next; or the top."""
         climb, q, chart, stride = self.climb, self.q, self.chart, self.stride
         if not self.left:
-            self.top = climb.named(q, chart, np.zeros(0), [])
-            return
+            return climb.named(q, chart, np.zeros(0), [])
         self.left -= 1
         if climb.height(q) - climb.height(climb.start) > climb.endless:
-            self.top = _Top(q, math.inf, "", "")
-            return
-        slopes, names = climb.slopes(q, chart, climb.met(q), self.dead)
+            return _Top(q, math.inf, "", "")
+        dead = (yield _Slope(chart)) if self.dead and chart is not None else None
+        slopes, names = climb.slopes(q, chart, climb.met(q), dead)
         force, direction = _projected(slopes[0], slopes[1:])
         self.held = tuple(sorted({climb.limited[k] for k, f in zip(names, force, strict=True)
                                   if k is not None and f > 0.0}))  # fmt: skip
@@ -271,79 +280,165 @@ class _Way:
         way = direction * (stride / max(size, stride * TINY))
         newton = None
         if chart is not None and stride < CLIMB_STRIDE:  # the gradient overshoots
-            newton = climb.newton(chart, force, direction, self.dead)
+            newton = climb.newton(chart, force, direction, dead)
         if newton is not None and np.linalg.norm(newton) <= stride:
             way, size = newton, float(np.linalg.norm(newton))
         # what is left of the height is the square of so short a stride
         if size <= CONVERGED or stride < 1e-5:
-            self.top = climb.named(q, chart, force, names)
-            return
-        self.motion = (climb.motions(q) if chart is None else chart.basis) @ way
+            return climb.named(q, chart, force, names)
+        return (climb.motions(q) if chart is None else chart.basis) @ way
 
-    def take(self, step: _Step | None) -> None:
-        """A step, if it leads up; a shorter one next, else."""
-        if step is None or self.climb.height(step.q) < self.climb.height(self.q) - NOTHING:
-            self.stride *= 0.5
-            return
-        self.q, self.chart, self.dead = step
-        self.stride = min(CLIMB_STRIDE, 1.5 * self.stride)
+    def _step(self, motion: Array) -> _Asking:
+        """A step along a motion, up to where a limit or a dead point is met; None: none is fine."""
+        climb, q, chart, held, share = self.climb, self.q, self.chart, self.held, 1.0
+        start = yield from self._place(chart, q)
+        for _ in range(60):
+            moved = yield _Move(start, held, share * motion)
+            part = None if moved is None else climb.met_on(q, moved, held)
+            if part == 1.0:
+                break
+            share *= part or 0.0
+            if part is None or share < 1e-11:
+                return None
+        else:
+            return None
+        if chart is None:
+            return _Step(moved, None, False)
+        there = yield _Turn(chart, moved)
+        if there.value > SINGULAR:
+            return _Step(moved, there, False)
+        if there.value > -SINGULAR or chart.value < SINGULAR:  # along dead points: back to them
+            return (yield from self._back(there))
+        at = yield from self._crossing(chart, start, share * motion)
+        return None if at is None else (yield from self._back(at))
+
+    def _place(self, chart: Chart | None, q: Array) -> _Asking:
+        """The point at q, which the chart there has if nothing is held."""
+        if chart is not None and not self.held:
+            return chart.points
+        return (yield _Place(q, self.held))
+
+    def _crossing(self, chart: Chart, start: Points, motion: Array) -> _Asking:
+        """The chart where independent velocities come to a dead point on a step, about."""
+
+        def there(share: float) -> _Asking:
+            moved = yield _Move(start, self.held, share * motion)
+            return None if moved is None else (yield _Turn(chart, moved))
+
+        last = yield from there(1.0)
+        ends = bracketing((0.0, 1.0), (chart.value, -1.0 if last is None else last.value), 1e-6)
+        try:
+            share = next(ends)
+            while True:
+                at = yield from there(share)
+                share = ends.send(-1.0 if at is None else at.value)
+        except StopIteration as end:
+            return (yield from there(end.value))
+
+    def _back(self, chart: Chart) -> _Asking:
+        """To the nearest dead point, by Newton's method."""
+        held = list(self.held)
+        for _ in range(8):
+            if abs(chart.value) < NOTHING:
+                break
+            slope, resting = (yield _Slope(chart)), chart.basis[held]
+            slope = slope - np.linalg.pinv(resting) @ (resting @ slope)
+            size = float(slope @ slope)
+            if not size:
+                return None
+            way = chart.basis @ slope * (-chart.value / size)
+            start = yield from self._place(chart, chart.q)
+            moved = yield _Move(start, self.held, way)
+            if moved is None:
+                return None
+            chart = yield _Turn(chart, moved)
+        return _Step(chart.q, chart, True) if abs(chart.value) < SINGULAR else None
 
 
-def _tops(ways: Sequence[_Way]) -> list[_Top]:
-    """The tops of ways of one part, which are gone side by side."""
-    while going := [way for way in ways if way.top is None]:
-        for way in going:
-            way.turn()
-        alike: dict[int, list[_Way]] = {}
-        for way in going:
-            if way.top is None:
-                alike.setdefault(len(way.held), []).append(way)
-        for some in alike.values():
-            for way, step in zip(some, _steps(some), strict=True):
-                way.take(step)
-    return [way.top for way in ways if way.top is not None]
+def _tops(ways: Sequence[_Way]) -> list[_Top | None]:
+    """The tops of ways of one part, which are gone side by side.
 
+    Of a climb that has gone as far as can be there is none of other ways.
+    """
+    tops: list[_Top | None] = [None] * len(ways)
+    going = {n: way.go() for n, way in enumerate(ways)}
+    asked: dict[int, Any] = {}
 
-def _steps(ways: Sequence[_Way]) -> list[_Step | None]:
-    """Steps of ways that hold as many joints, up to where a limit or a dead point is met."""
-    part, found = ways[0].climb.part, dict[int, _Step | None]()
-    starts, motions, shares = (
-        part.points(np.array([way.q for way in ways]), [way.held for way in ways]),
-        np.array([part.among(way.motion, way.held) for way in ways]),
-        np.ones(len(ways)),
-    )
-    along, moved = part.strides(*dict.fromkeys(way.held for way in ways)), starts.q.copy()
-    pending = list(range(len(ways)))
-    for _ in range(60):
-        if not pending:
-            break
-        there, _, closed = along.corrected(
-            starts[pending], shares[pending, None] * motions[pending]
-        )
-        moved[pending], still = there, []
-        for n, fine in zip(pending, closed.tolist(), strict=True):
-            share = ways[n].climb.met_on(ways[n].q, moved[n], ways[n].held) if fine else None
-            if share == 1.0:
+    def resume(n: int, answer: Any) -> None:
+        try:
+            asked[n] = going[n].send(answer)
+        except StopIteration as end:
+            tops[n] = end.value
+            if ways[n].climb.farthest(end.value):
+                for m, way in enumerate(ways):
+                    if way.climb is ways[n].climb:
+                        going.pop(m, None)
+                        asked.pop(m, None)
+
+    for n in range(len(ways)):
+        if n in going:
+            resume(n, None)
+    while asked:
+        for kind, answers in _ANSWERS:
+            mine = {n: each for n, each in asked.items() if isinstance(each, kind)}
+            if not mine:
                 continue
-            shares[n] *= share or 0.0
-            if share is None or shares[n] < 1e-11:
-                found[n] = None
-            else:
-                still.append(n)
-        pending = still
-    found |= dict.fromkeys(pending)
-    charts = turned_charts([way.chart if n not in found else None for n, way in enumerate(ways)],
-                           moved)  # fmt: skip
-    for n, way in enumerate(ways):
-        if n in found:
-            continue
-        if way.chart is None:
-            found[n] = _Step(moved[n], None, False)
-            continue
-        start = replace(starts[[n]], case=np.zeros(1, dtype=np.intp))
-        motion = shares[n] * way.motion
-        found[n] = way.climb.before_dead_points(start, motion, way.held, way.chart, charts[n])
-    return [found[n] for n in range(len(ways))]
+            for n in mine:
+                del asked[n]
+            for n, answer in zip(mine, answers(ways[0].climb.part, [*mine.values()]), strict=True):
+                if n in going:
+                    resume(n, answer)
+    return tops
+
+
+def _by_held(asked: Sequence[_Place | _Move]) -> list[list[int]]:
+    """Which of these hold as many columns."""
+    alike: dict[int, list[int]] = {}
+    for n, each in enumerate(asked):
+        alike.setdefault(len(each.held), []).append(n)
+    return [*alike.values()]
+
+
+def _placed(part: Part, asked: Sequence[_Place]) -> list[Points]:
+    """The points that are asked for."""
+    found: dict[int, Points] = {}
+    for some in _by_held(asked):
+        points = part.points(np.array([asked[n].q for n in some]), [asked[n].held for n in some])
+        points = replace(points, case=np.zeros(len(some), dtype=np.intp))
+        found |= {n: points[[k]] for k, n in enumerate(some)}
+    return [found[n] for n in range(len(asked))]
+
+
+def _moved(part: Part, asked: Sequence[_Move]) -> list[Array | None]:
+    """Where motions lead."""
+    found: dict[int, Array | None] = {}
+    for some in _by_held(asked):
+        helds = [*dict.fromkeys(asked[n].held for n in some)]
+        case = np.array([helds.index(asked[n].held) for n in some], dtype=np.intp)
+        starts = replace(joined([asked[n].start for n in some]), case=case)
+        motions = np.array([part.among(asked[n].motion, asked[n].held) for n in some])
+        moved, _, closed = part.strides(*helds).corrected(starts, motions)
+        found |= {n: moved[k] if closed[k] else None for k, n in enumerate(some)}
+    return [found[n] for n in range(len(asked))]
+
+
+def _turned(_: Part, asked: Sequence[_Turn]) -> list[Chart]:
+    """Charts at neighbours."""
+    turned = turned_charts([each.chart for each in asked], np.array([each.q for each in asked]))
+    return [turned[n] for n in range(len(asked))]
+
+
+def _sloped(_: Part, asked: Sequence[_Slope]) -> list[Array]:
+    """Charts' slopes."""
+    return slopes([each.chart for each in asked])
+
+
+_ANSWERS: tuple[tuple[type, Callable[[Part, Sequence[Any]], Sequence[Any]]], ...] = (
+    (_Place, _placed),
+    (_Move, _moved),
+    (_Turn, _turned),
+    (_Slope, _sloped),
+)
 
 
 def _projected(gradient: Array, rows: Array) -> tuple[Array, Array]:

@@ -20,7 +20,8 @@ from robomodel.mechanism.joints import Prismatic
 from robomodel.model import Model
 from robomodel.model.elements import Cluster
 from robomodel.reach.limb import limb_bodies
-from robomodel.reach.paths import Half, Part, Path, joined, walk
+from robomodel.reach.parts import Part
+from robomodel.reach.paths import Half, Path, joined, walk
 from robomodel.reach.ranges import column_of, part_of, path_along
 from robomodel.reports.actuation.transmission import Drive, Linkage, Rod, Transmission, extreme
 from robomodel.tolerances import MOVES

@@ -20,7 +20,8 @@ from robomodel.reach.curves import Curve, Singularity, curves
 from robomodel.reach.groups import Group, merged
 from robomodel.reach.limb import limb_bodies
 from robomodel.reach.motions import ClusterMotion, full_rank_rows
-from robomodel.reach.ranges import RangesFrom, joint_range
+from robomodel.reach.paths import Half
+from robomodel.reach.ranges import FreeRanges, RangesFrom
 from robomodel.reach.reachable import reachable
 from robomodel.reports.document import picked, plain
 from robomodel.reports.drawings import Sketch, sketch
@@ -200,14 +201,15 @@ def study(model: Model, cluster: Cluster, rotors: Turned) -> LinkageStudy:
     columns = _swept(model, cluster)
     if len(columns) > FEW_FREEDOMS:
         starts = starts[:1]
-    sweeps = _with_ranges(model, motion, starts, columns)
+    limb = tuple(model.joints[b].name for b in limb_bodies(model)[cluster.index]
+                 if model.nodes[b].joint.nv == 1)  # fmt: skip
+    reaches = FreeRanges(model, limb)
+    sweeps = _with_ranges(model, motion, starts, columns, reaches.halves)
     gaps = [sweep.gap for sweep in sweeps] + [float(np.max(motion.geometry.gap(samples)))]
     near = samples[side == side[0]]
     chosen, best = _choices(motion, near, leading)
     branches = _branches(motion, start, rng)
     file_start = _file_start(model, cluster, rotors)
-    limb = tuple(model.joints[b].name for b in limb_bodies(model)[cluster.index]
-                 if model.nodes[b].joint.nv == 1)  # fmt: skip
     return LinkageStudy(
         model=model,
         motion=motion,
@@ -232,7 +234,7 @@ def study(model: Model, cluster: Cluster, rotors: Turned) -> LinkageStudy:
         groups=_groups(motion, samples),
         lengths=tuple(column.length for column in motion.columns),
         limb=limb,
-        reaches=tuple(joint_range(model, name).words for name in limb),
+        reaches=tuple(reach.words for reach in reaches.found()),
         mode=next(_modes(model, motion, branches[1 : 1 + MODES]), ""),
         modes=_assembly_modes(model, motion, rng),
     )
@@ -309,9 +311,16 @@ def _by(motion: ClusterMotion, sweep: Curve, column: int) -> Curve:
 
 
 def _with_ranges(
-    model: Model, motion: ClusterMotion, starts: Sequence[Array], columns: Sequence[int]
+    model: Model,
+    motion: ClusterMotion,
+    starts: Sequence[Array],
+    columns: Sequence[int],
+    beside: Sequence[Half],
 ) -> list[Curve]:
-    """Curves with the ranges of :func:`robomodel.joint_range` from where they start."""
+    """Curves with the ranges of :func:`robomodel.joint_range` from where they start.
+
+    ``beside``: halves of other paths, which are followed at once.
+    """
     cluster = motion.cluster
     q = np.tile(model.neutral(), (len(starts), 1))
     q[:, cluster.q] = starts
@@ -319,7 +328,7 @@ def _with_ranges(
     ranges = {n: RangesFrom(model, motion.labels[column], q) for n, column in enumerate(columns)
               if motion.labels[column] in cluster.joints}  # fmt: skip
     halves = [half for each in ranges.values() for half in each.halves]
-    result = curves(model, motion, starts, columns, beside=halves)
+    result = curves(model, motion, starts, columns, beside=[*beside, *halves])
     for first, each in ranges.items():
         for n, reach in zip(range(first, len(result), len(columns)), each.found(), strict=True):
             result[n] = replace(result[n], range=(reach.lower, reach.upper))

@@ -1,0 +1,161 @@
+"""Charts of a part's motions: where its independent velocities tell them, and where they do not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from robomodel.arrays import Array
+from robomodel.mechanism.continuation import Points, joined
+from robomodel.reach.parts import Part
+from robomodel.tolerances import MOVES
+
+
+@dataclass(frozen=True, eq=False)
+class Chart:
+    """The orientation of a part's independent velocities among its motions, along a path.
+
+    It is the determinant of ``rows`` (n, columns) on an orthonormal ``basis`` (columns, n) of the
+    motions, turned along with them, positive where it begins; where it vanishes the part moves
+    while they rest.
+    """
+
+    part: Part
+    q: Array
+    rows: Array
+    basis: Array
+    points: Points
+    values: Array
+
+    @staticmethod
+    def of(part: Part, q: Array, rows: Array, basis: Array, points: Points) -> Chart:
+        """With its value; of several configurations (..., nq), too."""
+        return Chart(part, q, rows, basis, points, np.asarray(np.linalg.det(rows @ basis)))
+
+    @staticmethod
+    def at(part: Part, q: Array, chart: Array | None = None) -> Chart | None:
+        """The motion at q; None where the independent velocities do not tell the motion there.
+
+        ``chart``: rows (n, columns) in place of the independent velocities.
+        """
+        motions = part.null(q)
+        interest = part.interest
+        if not interest or not motions.shape[1]:
+            return None
+        rows = (part.chart if chart is None else chart) * part.unit
+        idle = _idle(motions, interest)
+        rows = rows[np.max(np.abs(rows @ idle), axis=1, initial=0.0) < MOVES]  # not those of spins
+        basis = without_idle(motions, interest)
+        chosen: list[Array] = []
+        for row in rows:
+            if np.linalg.matrix_rank(np.array([*chosen, row]) @ basis, tol=MOVES) > len(chosen):
+                chosen.append(row)
+        if len(chosen) != basis.shape[1]:
+            return None
+        basis[:, 0] *= np.sign(np.linalg.det(np.array(chosen) @ basis))
+        return Chart.of(part, q, np.array(chosen), basis, part.at(q))
+
+    @property
+    def value(self) -> float:
+        """The value at one configuration."""
+        return float(self.values)
+
+    def turned(self, q: Array) -> Chart:
+        """The chart at a neighbour (..., nq)."""
+        part = self.part
+        points = part.strides().at(q.reshape(-1, q.shape[-1]))
+        motions = np.swapaxes(part.whole(np.swapaxes(points.n, 1, 2)), 1, 2)
+        motions = without_idle(motions, part.interest, self.basis.shape[-1])
+        motions = motions.reshape(*q.shape[:-1], *motions.shape[1:])
+        left, _, right = np.linalg.svd(np.swapaxes(motions, -1, -2) @ self.basis)
+        return Chart.of(part, q, self.rows, motions @ (left @ right), points)
+
+    @cached_property
+    def slope(self) -> Array:
+        """The derivatives (..., n) of the determinant by the motions of the basis.
+
+        The basis changes by -K⁺ dK basis, and a determinant by the trace of its adjugate times what
+        its matrix changes by.
+        """
+        part = self.part
+        left, singular, right = np.linalg.svd(self.rows @ self.basis)
+        others = [np.prod(np.delete(singular, n, axis=-1), axis=-1, keepdims=True)
+                  for n in range(singular.shape[-1])]  # fmt: skip
+        orientation = (np.linalg.det(left) * np.linalg.det(right))[..., None, None]
+        scaled = np.swapaxes(right, -1, -2) * np.stack(others, axis=-1)
+        adjugate = orientation * scaled @ np.swapaxes(left, -1, -2)
+        rows = np.broadcast_to(self.rows, (*self.q.shape[:-1], *self.rows.shape[-2:]))
+        inverse = part.strides().through(
+            self.points, part.among(rows.reshape(-1, *rows.shape[-2:]))
+        )
+        weights = self.basis @ adjugate @ inverse.reshape(*rows.shape[:-1], -1)
+        return np.asarray(
+            -np.einsum("...cr,...nrc->...n", weights, part.variation(self.q, self.basis))
+        )
+
+    @property
+    def loose(self) -> Array:
+        """The motion (columns) at which the independent velocities rest, where they can."""
+        right = np.linalg.svd(self.rows @ self.basis)[2]
+        motion: Array = self.basis @ right[-1]
+        return motion
+
+
+def turned_charts(charts: Sequence[Chart | None], q: Array) -> dict[int, Chart]:
+    """Charts of one part at neighbours q (n, nq), one of each; of what has none nothing."""
+    result: dict[int, Chart] = {}
+    for places in _alike(charts):
+        at = q[places]
+        turned = _stacked([each for n in places if (each := charts[n])]).turned(at)
+        for k, n in enumerate(places):
+            result[n] = Chart(turned.part, at[k], turned.rows[k], turned.basis[k],
+                              turned.points[[k]], turned.values[k])  # fmt: skip
+    return result
+
+
+def slopes(charts: Sequence[Chart]) -> list[Array]:
+    """The slopes of charts of one part, each at one configuration."""
+    found: dict[int, Array] = {}
+    for places in _alike(charts):
+        found |= zip(places, _stacked([charts[n] for n in places]).slope, strict=True)
+    return [found[n] for n in range(len(charts))]
+
+
+def _alike(charts: Sequence[Chart | None]) -> list[list[int]]:
+    """Which charts have as many rows."""
+    alike: dict[tuple[int, ...], list[int]] = {}
+    for n, each in enumerate(charts):
+        if each is not None:
+            alike.setdefault(each.rows.shape, []).append(n)
+    return [*alike.values()]
+
+
+def _stacked(charts: Sequence[Chart]) -> Chart:
+    """Charts with as many rows as one of several configurations."""
+    q, rows, basis = (np.array([getattr(each, x) for each in charts])
+                      for x in ("q", "rows", "basis"))  # fmt: skip
+    return Chart.of(charts[0].part, q, rows, basis, joined([each.points for each in charts]))
+
+
+def _idle(motions: Array, interest: Sequence[int]) -> Array:
+    """The orthonormal motions (columns, n) in which the columns of interest rest."""
+    _, singular, right = np.linalg.svd(motions[list(interest)], full_matrices=True)
+    moving = int(np.sum(singular > MOVES))
+    idle: Array = motions @ right[moving:].T
+    return idle
+
+
+def without_idle(motions: Array, interest: Sequence[int], count: int | None = None) -> Array:
+    """The orthonormal motions (..., columns, n) in which the columns of interest move.
+
+    ``count``: how many these are; a batch needs it.
+    """
+    if not motions.shape[-1] or motions.shape[-1] == count:
+        return motions
+    _, singular, right = np.linalg.svd(motions[..., list(interest), :], full_matrices=True)
+    moving = int(np.sum(singular > MOVES)) if count is None else count
+    result: Array = motions @ np.swapaxes(right[..., :moving, :], -1, -2)
+    return result

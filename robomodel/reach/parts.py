@@ -1,0 +1,255 @@
+"""Parts of clusters: the joints that conditions relate to each other, and strides of theirs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from robomodel.arrays import Array, Indices
+from robomodel.mechanism.closure import LinearCoupling
+from robomodel.mechanism.compiled import CompiledGeometry
+from robomodel.mechanism.continuation import CROSSING, Continuation, Limits, Points
+from robomodel.tolerances import CLOSED
+
+TURNS = 8  # of a joint without limits in a part where couplings turn joints with limits
+VARIED = 1e-5  # rad, sizes: of central differences, at the cube root of rounding
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Joints of a cluster that conditions relate to each other.
+
+    ``geometry`` is the cluster's, of which ``rows`` close the part. ``conditions`` are the names
+    and rows of the part's loops, then of its couplings, ``linear`` the latter; ``columns`` are its
+    spanning velocities, ``rank`` the number of its independent conditions. ``names``, ``unit``,
+    ``low``, ``high`` and ``lengths`` (in metres) are of all columns of the cluster, ``chart`` (n,
+    columns) are its independent velocities, as rows; ``place`` is where in q the joints of one
+    freedom are, by their columns. ``followers`` are
+    joints that are left out: where they are in q, Σ (where, ratio) and an offset that give it.
+    ``spinning`` are columns that spins of rods turn, which are free beside what moves. ``crossing``
+    is the gap at which branches cross.
+    """
+
+    geometry: CompiledGeometry
+    rows: tuple[int, ...]
+    conditions: tuple[tuple[str, range], ...]
+    linear: tuple[LinearCoupling, ...]
+    columns: tuple[int, ...]
+    rank: int
+    names: tuple[str, ...]
+    unit: Array
+    low: Array
+    high: Array
+    chart: Array
+    lengths: tuple[bool, ...]
+    place: dict[int, int]
+    followers: tuple[tuple[int, tuple[tuple[int, float], ...], float], ...]
+    spinning: frozenset[int] = frozenset()
+    crossing: float = CROSSING
+
+    @cached_property
+    def _strides(self) -> dict[tuple[tuple[int, ...], ...], Continuation]:
+        """Strides of sets of free columns, as they are asked for."""
+        return {}
+
+    def strides(self, *helds: Sequence[int]) -> Continuation:
+        """Its strides while columns are held. Limits are none of their barriers.
+
+        Rows are of one case or another of as many columns that are held; of none by default.
+        """
+        frees = tuple(self.free_columns(tuple(held)) for held in helds or [()])
+        if frees not in self._strides:
+            nothing, count = np.zeros(0), len(frees[0])
+            limits = Limits(np.zeros((0, count)), np.zeros(0, dtype=np.intp), nothing, nothing)
+            mechanism = PartMechanism(self, np.array(frees, dtype=np.intp))
+            rank = min(self.rank, count)
+            self._strides[frees] = Continuation(
+                mechanism, count, rank, limits, self.crossing, slack=CLOSED
+            )
+        return self._strides[frees]
+
+    @cached_property
+    def _frees(self) -> dict[tuple[int, ...], tuple[int, ...]]:
+        """What :meth:`free_columns` has found."""
+        return {}
+
+    def free_columns(self, held: tuple[int, ...] = ()) -> tuple[int, ...]:
+        """Its columns that are not held."""
+        if held not in self._frees:
+            self._frees[held] = tuple(c for c in self.columns if c not in held)
+        return self._frees[held]
+
+    @cached_property
+    def closing(self) -> CompiledGeometry:
+        """Its geometry with its own conditions alone."""
+        return self.geometry.only(self.rows)
+
+    @cached_property
+    def interest(self) -> tuple[int, ...]:
+        """The columns of joints of one freedom, but for those that only turn a rod."""
+        return tuple(c for c in self.columns if c in self.place and c not in self.spinning)
+
+    @property
+    def mobility(self) -> int:
+        """The number of freedoms."""
+        return len(self.columns) - self.rank
+
+    @cached_property
+    def limited(self) -> tuple[int, ...]:
+        """The columns with limits."""
+        bounded = np.isfinite(self.low) | np.isfinite(self.high)
+        return tuple(c for c in self.columns if bounded[c])
+
+    @cached_property
+    def sides(self) -> tuple[Indices, Indices, Array]:
+        """Columns and places of joints with limits, for both sides (-1, 1) of each."""
+        columns = np.array(self.limited * 2, dtype=np.intp)
+        places = np.array([self.place[c] for c in self.limited * 2], dtype=np.intp)
+        return columns, places, np.repeat([-1.0, 1.0], len(self.limited))
+
+    def endless(self, column: int) -> float:
+        """From which travel on [rad, m] a joint without limits counts as one without ends.
+
+        Joints with limits that couplings turn with others may meet these after more than a turn.
+        """
+        if self.lengths[column]:
+            return 10.0 * float(self.unit[column])
+        coupled = {c for each in self.linear for body, _ in each.terms
+                   for c in self.geometry.links[body].freedoms}  # fmt: skip
+        return TURNS * 2.0 * math.pi if coupled & {*self.limited} else 2.0 * math.pi
+
+    def free(self, held: Sequence[int] = ()) -> Array:
+        """1 for its columns but the held ones, 0 for all others of the cluster."""
+        mask = np.zeros(len(self.unit))
+        mask[list(self.columns)] = 1.0
+        mask[list(held)] = 0.0
+        return mask
+
+    def matrix(self, jacobian: Array, free: Array) -> Array:
+        """Its rows of K in comparable units, zero in columns that are not free."""
+        result: Array = jacobian[..., list(self.rows), :] * (self.unit * free)[..., None, :]
+        return result
+
+    def null(self, q: Array, held: Sequence[int] = ()) -> Array:
+        """Orthonormal motions (..., columns of the cluster, n) while ``held`` rest."""
+        free = self.free_columns(tuple(held))
+        matrix = self.matrix(self.geometry.evaluate(q)[1], self.free(held))[..., free]
+        count = max(0, self.mobility - len(held))
+        motions = np.zeros((*q.shape[:-1], len(self.unit), count))
+        if count:
+            right = np.linalg.svd(matrix)[2]
+            motions[..., free, :] = np.swapaxes(right[..., -count:, :], -1, -2)
+        return motions
+
+    def variation(self, q: Array, motions: Array) -> Array:
+        """K's change (..., n, rows, columns) along motions (..., columns, n), of its own rows.
+
+        All in comparable units; by central differences.
+        """
+        ways = VARIED * np.swapaxes(motions, -1, -2) * self.unit
+        both = np.stack([ways, -ways], axis=-3)
+        k = self.closing.step(q[..., None, None, :], both)[2] * self.unit
+        result: Array = (k[..., 0, :, :, :] - k[..., 1, :, :, :]) / (2.0 * VARIED)
+        return result
+
+    def at(self, q: Array, held: Sequence[int] = ()) -> Points:
+        """One q as a point, while columns are held."""
+        return self.strides(held).at(q[None])
+
+    def points(self, q: Array, helds: Sequence[tuple[int, ...]]) -> Points:
+        """Points (n, nq), while in each other columns are held, but as many."""
+        cases = [*dict.fromkeys(helds)]
+        along, case = self.strides(*cases), np.array([cases.index(held) for held in helds])
+        k = along.mechanism.step(q, np.zeros((len(q), along.columns)), case)[2]
+        return replace(along.point(q, k), case=case)
+
+    def moved(self, start: Points, motion: Array, held: Sequence[int] = ()) -> Array | None:
+        """A point moved along a motion (columns) and closed again; None where that cannot be."""
+        along = self.strides(held)
+        moved, _, closed = along.corrected(start, self.among(motion, held)[None])
+        return moved[0] if closed[0] else None
+
+    def among(self, motion: Array, held: Sequence[int] = ()) -> Array:
+        """A motion (..., columns of the cluster) in its columns that are not held."""
+        return motion[..., self.free_columns(tuple(held))]
+
+    def whole(self, motion: Array, held: Sequence[int] = ()) -> Array:
+        """A motion of its columns that are not held (..., columns), in those of the cluster."""
+        result = np.zeros((*motion.shape[:-1], len(self.unit)))
+        result[..., self.free_columns(tuple(held))] = motion
+        return result
+
+    def ahead(self, points: Points, before: Array, held: Sequence[int] = ()) -> Array:
+        """Directions (n, m) at points that go on from motions ``before`` (n, columns).
+
+        Where rods may spin beside what moves, they are of motions without spins.
+        """
+        if points.n.shape[2] == 1:
+            ways = np.ones((len(before), 1))
+        else:
+            free = self.free_columns(tuple(held))
+            mine = [free.index(c) for c in self.interest if c in free]
+            ways = np.linalg.svd(points.n[:, mine])[2][:, 0]
+        along = np.einsum("ncm,nm,nc->n", points.n, ways, before)
+        return np.asarray(ways * np.where(along < 0.0, -1.0, 1.0)[:, None])
+
+    def completed(self, q: Array) -> Array:
+        """Spanning positions with the joints that are left out where couplings turn them."""
+        q = q.copy()
+        for place, terms, offset in self.followers:
+            q[..., place] = offset + sum(ratio * q[..., other] for other, ratio in terms)
+        return q
+
+    def position(self, q: Array, column: int) -> float:
+        """The position of the joint with one freedom in this column."""
+        return float(q[..., self.place[column]])
+
+    def loop_of(self, motion: Array, q: Array, column: int | None = None) -> str:
+        """The loop, or the coupling, whose conditions relate what moves; one of ``column`` if any.
+
+        Of equals the first. ``motion`` in comparable units.
+        """
+        weights = np.abs(self.geometry.evaluate(q)[1] * self.unit) @ np.abs(motion)
+        relates = self.geometry.evaluate(q)[1][:, column] if column is not None else weights
+        sizes = [
+            (bool(np.any(relates[list(rows)] != 0.0)), round(float(np.sum(weights[list(rows)])), 9))
+            for _, rows in self.conditions
+        ]
+        return self.conditions[sizes.index(max(sizes))][0] if sizes else ""
+
+
+@dataclass(frozen=True, eq=False)
+class PartMechanism:
+    """Free columns (cases, n) of a part as a mechanism for continuation."""
+
+    part: Part
+    free: Indices
+
+    @cached_property
+    def _unit(self) -> Array:
+        return self.part.unit[self.free]
+
+    def step(self, q: Array, d: Array, case: Indices | None = None) -> tuple[Array, Array, Array]:
+        """As of :class:`robomodel.mechanism.continuation.Mechanism`."""
+        motion = np.zeros((len(d), len(self.part.unit)))
+        if case is None or len(self.free) == 1:
+            free, unit = self.free[0], self._unit[0]
+            motion[:, free] = d * unit
+            q, values, jacobian = self.part.closing.step(q, motion)
+            return q, values, jacobian[:, :, free] * unit
+        free, unit, row = self.free[case], self._unit[case], np.arange(len(case))[:, None]
+        motion[row, free] = d * unit
+        q, values, jacobian = self.part.closing.step(q, motion)
+        columns = np.swapaxes(jacobian, 1, 2)[row, free] * unit[:, :, None]
+        return q, values, np.swapaxes(columns, 1, 2)
+
+    def away(self, q0: Array, q1: Array, case: Indices | None = None) -> Array:
+        """As of :class:`robomodel.mechanism.continuation.Mechanism`."""
+        way = self.part.geometry.difference(q0, q1)
+        if case is None or len(self.free) == 1:
+            return np.asarray(way[..., self.free[0]] / self._unit[0])
+        return np.asarray(np.take_along_axis(way, self.free[case], axis=1) / self._unit[case])
