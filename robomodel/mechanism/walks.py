@@ -77,12 +77,13 @@ def lead(
     joints: Positions,
     goal: Array,
     shortest: float = SHORTEST_SHARE,
+    alike: Indices | None = None,
 ) -> tuple[Points, Array, Array]:
     """Points led straight to where joints have the positions ``goal`` (n, k), or towards it.
 
     The nearest points; what stopped each, nothing where it arrived; how far limits were passed by
     the last stride of each (n, limits). ``shortest``: what strides that are refused are shortened
-    to, a share of the longest.
+    to, a share of the longest. ``alike``: numbers of rows of which one that arrives is enough.
     """
     count, places = len(p.q), joints.places
     ends, over = np.zeros(count, dtype=int), np.zeros((count, len(along.limits.places)))
@@ -107,6 +108,8 @@ def lead(
         longest = np.minimum(longest, WALK_STRIDE)
         stuck = ~nearer & (off[going] <= CONVERGED)  # rounding is left
         going = going[(off[going] > ROUNDING) & (longest[going] > shortest * WALK_STRIDE) & ~stuck]
+        if alike is not None:
+            going = going[~np.isin(alike[going], alike[off <= CONVERGED])]
     arrived = off <= CONVERGED
     return p, np.where(arrived, Ends.FINE, np.where(ends, ends, Ends.FAR)), over
 

@@ -20,20 +20,17 @@ class Chart:
 
     It is the determinant of ``rows`` (n, columns) on an orthonormal ``basis`` (columns, n) of the
     motions, turned along with them, positive where it begins; where it vanishes the part moves
-    while they rest.
+    while they rest. ``points`` has q in a ``row``. Also of several configurations q (..., nq),
+    which then are all points.
     """
 
     part: Part
     q: Array
     rows: Array
     basis: Array
-    points: Points
     values: Array
-
-    @staticmethod
-    def of(part: Part, q: Array, rows: Array, basis: Array, points: Points) -> Chart:
-        """With its value; of several configurations (..., nq), too."""
-        return Chart(part, q, rows, basis, points, np.asarray(np.linalg.det(rows @ basis)))
+    points: Points
+    row: int = 0
 
     @staticmethod
     def at(part: Part, q: Array, chart: Array | None = None) -> Chart | None:
@@ -56,22 +53,22 @@ class Chart:
         if len(chosen) != basis.shape[1]:
             return None
         basis[:, 0] *= np.sign(np.linalg.det(np.array(chosen) @ basis))
-        return Chart.of(part, q, np.array(chosen), basis, part.at(q))
+        signed = np.array(chosen)
+        return Chart(part, q, signed, basis, np.linalg.det(signed @ basis), part.at(q))
 
     @property
     def value(self) -> float:
         """The value at one configuration."""
         return float(self.values)
 
+    @property
+    def placed(self) -> Points:
+        """One configuration as a point."""
+        return self.points[[self.row]]
+
     def turned(self, q: Array) -> Chart:
         """The chart at a neighbour (..., nq)."""
-        part = self.part
-        points = part.strides().at(q.reshape(-1, q.shape[-1]))
-        motions = np.swapaxes(part.whole(np.swapaxes(points.n, 1, 2)), 1, 2)
-        motions = without_idle(motions, part.interest, self.basis.shape[-1])
-        motions = motions.reshape(*q.shape[:-1], *motions.shape[1:])
-        left, _, right = np.linalg.svd(np.swapaxes(motions, -1, -2) @ self.basis)
-        return Chart.of(part, q, self.rows, motions @ (left @ right), points)
+        return _turned(self.part, q, self.rows, self.basis)
 
     @cached_property
     def slope(self) -> Array:
@@ -109,11 +106,27 @@ def turned_charts(charts: Sequence[Chart | None], q: Array) -> dict[int, Chart]:
     result: dict[int, Chart] = {}
     for places in _alike(charts):
         at = q[places]
-        turned = _stacked([each for n in places if (each := charts[n])]).turned(at)
+        some = [each for n in places if (each := charts[n])]
+        rows, basis = (np.array([getattr(each, x) for each in some]) for x in ("rows", "basis"))
+        turned = _turned(some[0].part, at, rows, basis)
         for k, n in enumerate(places):
-            result[n] = Chart(turned.part, at[k], turned.rows[k], turned.basis[k],
-                              turned.points[[k]], turned.values[k])  # fmt: skip
+            result[n] = Chart(turned.part, at[k], rows[k], turned.basis[k], turned.values[k],
+                              turned.points, k)  # fmt: skip
     return result
+
+
+def _turned(part: Part, q: Array, rows: Array, basis: Array) -> Chart:
+    """The chart of rows at q (..., nq), by the one at a neighbour that has this basis."""
+    points, count = part.strides().at(q.reshape(-1, q.shape[-1])), basis.shape[-1]
+    motions = np.swapaxes(part.whole(np.swapaxes(points.n, 1, 2)), 1, 2)
+    motions = without_idle(motions, part.interest, count).reshape(*q.shape[:-1], -1, count)
+    along = np.swapaxes(motions, -1, -2) @ basis
+    if count == 1:
+        motions = motions * np.where(along < 0.0, -1.0, 1.0)
+    else:
+        left, _, right = np.linalg.svd(along)
+        motions = motions @ (left @ right)
+    return Chart(part, q, rows, motions, np.asarray(np.linalg.det(rows @ motions)), points)
 
 
 def slopes(charts: Sequence[Chart]) -> list[Array]:
@@ -135,9 +148,10 @@ def _alike(charts: Sequence[Chart | None]) -> list[list[int]]:
 
 def _stacked(charts: Sequence[Chart]) -> Chart:
     """Charts with as many rows as one of several configurations."""
-    q, rows, basis = (np.array([getattr(each, x) for each in charts])
-                      for x in ("q", "rows", "basis"))  # fmt: skip
-    return Chart.of(charts[0].part, q, rows, basis, joined([each.points for each in charts]))
+    q, rows, basis, values = (np.array([getattr(each, x) for each in charts])
+                              for x in ("q", "rows", "basis", "values"))  # fmt: skip
+    points = joined([each.placed for each in charts])
+    return Chart(charts[0].part, q, rows, basis, values, points)
 
 
 def _idle(motions: Array, interest: Sequence[int]) -> Array:

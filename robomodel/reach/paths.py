@@ -304,9 +304,12 @@ class _SideBySide:
         for mine, half in zip(self.turning, halves, strict=True):
             mine[half.turning] = 1.0
         self.limits = np.full((count, 2 * len(part.limited)), np.inf)
+        self.charts = np.zeros((count, len(part.unit)))  # rows of those of one motion, the path's
         for n, half in enumerate(halves):
             if half.ends is not None:
                 self.limits[n] = half.ends.limits
+                if (chart := half.ends.chart) is not None and len(chart.rows) == 1:
+                    self.charts[n] = chart.rows[0] * np.sign(chart.rows[0] @ half.tangents[0])
 
     def stride(self, rows: Indices) -> Indices:
         """A stride of each of these halves; which of them go on."""
@@ -347,25 +350,42 @@ class _SideBySide:
         ended, halves = np.zeros(len(rows), dtype=bool), [self.halves[n] for n in rows]
         if not any(half.ends for half in halves):
             return ended
-        charts = turned_charts([half.ends.chart if half.ends else None for half in halves], moved)
+        values, charts = np.einsum("nc,nc->n", self.charts[rows], tangents), dict[int, Chart]()
+        several = [half.ends.chart if half.ends else None for half in halves]
+        several = [None if each is None or len(each.rows) == 1 else each for each in several]
+        if any(several):
+            charts = turned_charts(several, moved)
+            values[[*charts]] = [chart.value for chart in charts.values()]
         near = self._near(rows, moved, tangents)
+        met = near.any(axis=1) | (values < 0.0)
         for k, (n, half) in enumerate(zip(rows.tolist(), halves, strict=True)):
             if half.ends is None:
                 continue
-            length, chart = float(self.strides[n]), charts.get(k)
-            if near[k].any() or (chart is not None and chart.value < 0.0):
-                start = replace(self.points[[n]], case=np.zeros(1, dtype=np.intp))
-                step = PathStep(
-                    self.part, half.held, start, self.tangents[n], length, moved[k], tangents[k]
+            if met[k]:
+                limits = np.flatnonzero(near[k]).tolist()
+                event = half.ends.first(
+                    self._step(n, moved[k], tangents[k]), limits, bool(values[k] < 0.0)
                 )
-                event = half.ends.first(step, np.flatnonzero(near[k]).tolist(), chart)
                 if event is not None:
                     half.end, direction = event
                     ended[k] = True
                     if np.any(half.end.q != half.q[-1]):
-                        half.add(half.end.q, direction, length)
-            half.ends.chart = chart
+                        half.add(half.end.q, direction, float(self.strides[n]))
+            half.ends.chart = charts.get(k, half.ends.chart)
         return ended
+
+    def _step(self, n: int, moved: Array, tangent: Array) -> PathStep:
+        """A stride of a half, whose chart of one motion is brought to its start."""
+        half, start = self.halves[n], self.tangents[n]
+        chart = half.ends.chart if half.ends else None
+        if half.ends and chart is not None and len(chart.rows) == 1:
+            sign = 1.0 if self.charts[n] @ chart.rows[0] > 0.0 else -1.0
+            value = np.abs(chart.rows[0] @ start)
+            half.ends.chart = replace(
+                chart, q=self.points.q[n], basis=sign * start[:, None], values=value
+            )
+        point = replace(self.points[[n]], case=np.zeros(1, dtype=np.intp))
+        return PathStep(self.part, half.held, point, start, float(self.strides[n]), moved, tangent)
 
     def _near(self, rows: Indices, moved: Array, tangents: Array) -> Mask:
         """The limits (n, 2 limited) that joints may meet: beyond, or turning back on the way."""
@@ -502,12 +522,10 @@ class _Ends:
         limits = np.maximum(bounds, sides * start[places])
         return _Ends(part, Chart.at(part, start, chart), limits)
 
-    def first(
-        self, step: PathStep, near: Sequence[int], there: Chart | None
-    ) -> tuple[End, Array] | None:
-        """The end of the path on a step to where the chart is ``there``, and the tangent there.
+    def first(self, step: PathStep, near: Sequence[int], beyond: bool) -> tuple[End, Array] | None:
+        """The end of the path on a step, and the tangent there.
 
-        ``near``: the limits that joints may meet.
+        ``near``: the limits that joints may meet; ``beyond``: whether it ends beyond a dead point.
         """
         first, by, kind = math.inf, "", ""
         part, chart = self.part, self.chart
@@ -515,7 +533,7 @@ class _Ends:
             at = self._meets(step, n)
             if at < first - WITHIN:
                 first, by, kind = at, part.names[part.sides[0][n]], "limit"
-        if chart is not None and there is not None and there.value < 0.0:
+        if chart is not None and beyond:
 
             def orientation(p: Array, _: Array) -> float:
                 return chart.turned(p).value

@@ -315,7 +315,7 @@ class _Way:
     def _place(self, chart: Chart | None, q: Array) -> _Asking:
         """The point at q, which the chart there has if nothing is held."""
         if chart is not None and not self.held:
-            return chart.points
+            return chart.placed
         return (yield _Place(q, self.held))
 
     def _crossing(self, chart: Chart, start: Points, motion: Array) -> _Asking:
