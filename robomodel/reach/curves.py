@@ -189,7 +189,14 @@ class _Sweep:
             float(np.max(motion.geometry.gap(q))),
             tuple(
                 sorted(
-                    _once([each for _, each in events]),
+                    _once(
+                        [
+                            each
+                            for _, each in sorted(
+                                events, key=lambda pair: abs(pair[0] - path.start)
+                            )
+                        ]
+                    ),
                     key=lambda each: (round(each.away, 9), not each.reached),
                 )
             ),
@@ -280,9 +287,9 @@ class _Sweep:
 
 
 def _once(events: list[Singularity]) -> list[Singularity]:
-    """Without those that both halves of a ring have met."""
+    """Without those that are met again: of equals the one that is nearest along the curve stays."""
     unique: list[Singularity] = []
-    for event in sorted(events, key=lambda each: (not each.reached, each.away)):
+    for event in sorted(events, key=lambda each: (not each.reached, round(each.away, 9))):
         twin = any(
             other.kind == event.kind
             and math.isclose(math.remainder(other.position - event.position, 2 * math.pi), 0.0,

@@ -103,12 +103,8 @@ class Path:
             ):
                 x = sign * math.inf
             own = part.high[column] if sign > 0.0 else part.low[column]
-            mine = (
-                by == part.names[column]
-                if kind == "limit"
-                else math.isfinite(x) and abs(x - own) <= WITHIN
-            )
-            if mine and math.isfinite(own):
+            mine = kind == "limit" and by == part.names[column]
+            if math.isfinite(own) and (mine or abs(x - own) <= WITHIN):
                 x, kind, by = float(own), "limit", part.names[column]
             result.append(RangeEnd(x, kind, by))
         return result[0], result[1]

@@ -497,8 +497,13 @@ def _choices(
         Choice(tuple(motion.labels[n] for n in choice), float(np.max(each)), float(np.median(each)))
         for choice, each in zip(choices, conditions, strict=True)
     ]
-    best = min(rated[1:], key=lambda each: (each.worst, each.median)) if few else None
+    # what differs by rounding is equal: then the first, the independent ones among them
+    best = min(rated, key=lambda x: (_rounded(x.worst), _rounded(x.median))) if few else None
     return rated[0], best
+
+
+def _rounded(x: float) -> float:
+    return float(f"{x:.9e}")
 
 
 def _sides(motion: ClusterMotion, q: Array) -> Array:
