@@ -79,10 +79,10 @@ class Chart:
         """
         part = self.part
         left, singular, right = np.linalg.svd(self.rows @ self.basis)
-        others = [np.prod(np.delete(singular, n, axis=-1), axis=-1, keepdims=True)
-                  for n in range(singular.shape[-1])]  # fmt: skip
+        own = np.eye(singular.shape[-1], dtype=bool)
+        others = np.prod(np.where(own, 1.0, singular[..., None, :]), axis=-1)
         orientation = (np.linalg.det(left) * np.linalg.det(right))[..., None, None]
-        scaled = np.swapaxes(right, -1, -2) * np.stack(others, axis=-1)
+        scaled = np.swapaxes(right, -1, -2) * others[..., None, :]
         adjugate = orientation * scaled @ np.swapaxes(left, -1, -2)
         rows = np.broadcast_to(self.rows, (*self.q.shape[:-1], *self.rows.shape[-2:]))
         inverse = part.strides().through(

@@ -74,7 +74,7 @@ class Part:
 
     @cached_property
     def _frees(self) -> dict[tuple[int, ...], tuple[int, ...]]:
-        """What :meth:`free_columns` has found."""
+        """Columns that are not held, by those that are."""
         return {}
 
     def free_columns(self, held: tuple[int, ...] = ()) -> tuple[int, ...]:

@@ -190,7 +190,7 @@ def _free(model: Model, name: str) -> JointRange:
 
 @cached_on_model
 def _known(model: Model) -> dict[str, JointRange]:
-    """What :class:`FreeRanges` has found."""
+    """Ranges that are known, by joints."""
     return {}
 
 

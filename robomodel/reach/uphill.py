@@ -69,6 +69,37 @@ class _Step(NamedTuple):
     dead: bool
 
 
+class _Place(NamedTuple):
+    """Asks for the point at q while columns are held."""
+
+    q: Array
+    held: tuple[int, ...]
+
+
+class _Move(NamedTuple):
+    """Asks where a motion leads from a point while columns are held; nothing if loops stay open."""
+
+    start: Points
+    held: tuple[int, ...]
+    motion: Array
+
+
+class _Turn(NamedTuple):
+    """Asks for charts at neighbours q (n, nq)."""
+
+    charts: Sequence[Chart]
+    q: Array
+
+
+class _Slope(NamedTuple):
+    """Asks for charts' slopes."""
+
+    charts: Sequence[Chart]
+
+
+_Asking: TypeAlias = Generator[_Place | _Move | _Turn | _Slope, Any, Any]
+
+
 class _Climb:
     """Raises a joint, or lowers it, as far as from a start."""
 
@@ -108,18 +139,14 @@ class _Climb:
         return [(k, -1.0) for k in below] + [(k, 1.0) for k in above]
 
     def slopes(
-        self,
-        q: Array,
-        chart: Chart | None,
-        met: Sequence[tuple[int, float]],
-        dead: Array | None,
+        self, motions: Array, met: Sequence[tuple[int, float]], dead: Array | None
     ) -> tuple[Array, list[int | None]]:
-        """The height's derivatives by motions, those of limits outwards and of a dead point's.
+        """The height's derivatives by motions (..., columns, n), those of limits outwards and of
+        a dead point's.
 
-        (..., rows, motions). The names are of all but the height: which limit, or None of the dead
+        (..., rows, n). The names are of all but the height: which limit, or None of the dead
         point, whose chart has the slope ``dead``.
         """
-        motions = self.motions(q) if chart is None else chart.basis
         rows = [self.sign * motions[..., self.column, :]]
         rows += [side * motions[..., self.limited[k], :] for k, side in met]
         names: list[int | None] = [k for k, _ in met]
@@ -128,9 +155,7 @@ class _Climb:
             names.append(None)
         return np.stack(rows, axis=-2), names
 
-    def newton(
-        self, chart: Chart, force: Array, direction: Array, dead: Array | None
-    ) -> Array | None:
+    def newton(self, chart: Chart, force: Array, direction: Array, dead: Array | None) -> _Asking:
         """The way to where what pushes leaves no slope; None where that is no top.
 
         It is Newton's step for the Lagrangian on what pushing limits and dead points leave.
@@ -139,7 +164,7 @@ class _Climb:
         dead = dead if dead is not None and force[-1] > 0.0 else None
         pushing = [each for each, f in zip(met, force, strict=False) if f > 0.0]
         weights = np.array([1.0, *(-force[force > 0.0])])
-        rows = self.slopes(chart.q, chart, pushing, dead)[0][1:]
+        rows = self.slopes(chart.basis, pushing, dead)[0][1:]
         left = np.eye(chart.basis.shape[1])
         if len(rows):
             _, singular, right = np.linalg.svd(rows)
@@ -147,18 +172,18 @@ class _Climb:
         if not left.shape[1]:
             return None
         ways = VARIED * (chart.basis @ left).T * part.unit
-        around = part.geometry.integrate(chart.q, np.stack([ways, -ways]))
-        turned = chart.turned(around)
-        slopes, _ = self.slopes(around, turned, pushing, None if dead is None else turned.slope)
-        ahead, behind = weights @ slopes
+        around = part.geometry.integrate(chart.q, np.concatenate([ways, -ways]))
+        turned = yield _Turn([chart] * len(around), around)
+        dead = dead if dead is None else np.array((yield _Slope(turned)))
+        slopes, _ = self.slopes(np.array([each.basis for each in turned]), pushing, dead)
+        ahead, behind = np.split(weights @ slopes, 2)
         curvature = left.T @ (ahead - behind).T / (2.0 * VARIED)
         values, axes = np.linalg.eigh(0.5 * (curvature + curvature.T))
         along = axes.T @ left.T @ direction
         flat = np.abs(values) <= CURVED
         if np.any(values > CURVED) or np.any(np.abs(along[flat]) > CURVED):
             return None
-        newton: Array = -left @ axes @ np.where(flat, 0.0, along / np.where(flat, 1.0, values))
-        return newton
+        return -left @ axes @ np.where(flat, 0.0, along / np.where(flat, 1.0, values))
 
     def met_on(self, q: Array, moved: Array, held: Sequence[int]) -> float | None:
         """The share of a way from q to where a limit is met, about; 1 within, None at once."""
@@ -207,37 +232,6 @@ class _Climb:
         return chosen
 
 
-class _Place(NamedTuple):
-    """Asks for the point at q while columns are held."""
-
-    q: Array
-    held: tuple[int, ...]
-
-
-class _Move(NamedTuple):
-    """Asks where a motion leads from a point while columns are held; nothing if loops stay open."""
-
-    start: Points
-    held: tuple[int, ...]
-    motion: Array
-
-
-class _Turn(NamedTuple):
-    """Asks for a chart at a neighbour."""
-
-    chart: Chart
-    q: Array
-
-
-class _Slope(NamedTuple):
-    """Asks for a chart's slope."""
-
-    chart: Chart
-
-
-_Asking: TypeAlias = Generator[_Place | _Move | _Turn | _Slope, Any, Any]
-
-
 class _Way:
     """One way uphill: along the gradient, then by Newton's method, step by step to its top.
 
@@ -271,8 +265,9 @@ class _Way:
         self.left -= 1
         if climb.height(q) - climb.height(climb.start) > climb.endless:
             return _Top(q, math.inf, "", "")
-        dead = (yield _Slope(chart)) if self.dead and chart is not None else None
-        slopes, names = climb.slopes(q, chart, climb.met(q), dead)
+        dead = (yield _Slope([chart]))[0] if self.dead and chart is not None else None
+        motions = climb.motions(q) if chart is None else chart.basis
+        slopes, names = climb.slopes(motions, climb.met(q), dead)
         force, direction = _projected(slopes[0], slopes[1:])
         self.held = tuple(sorted({climb.limited[k] for k, f in zip(names, force, strict=True)
                                   if k is not None and f > 0.0}))  # fmt: skip
@@ -280,13 +275,13 @@ class _Way:
         way = direction * (stride / max(size, stride * TINY))
         newton = None
         if chart is not None and stride < CLIMB_STRIDE:  # the gradient overshoots
-            newton = climb.newton(chart, force, direction, dead)
+            newton = yield from climb.newton(chart, force, direction, dead)
         if newton is not None and np.linalg.norm(newton) <= stride:
             way, size = newton, float(np.linalg.norm(newton))
         # what is left of the height is the square of so short a stride
         if size <= CONVERGED or stride < 1e-5:
             return climb.named(q, chart, force, names)
-        return (climb.motions(q) if chart is None else chart.basis) @ way
+        return motions @ way
 
     def _step(self, motion: Array) -> _Asking:
         """A step along a motion, up to where a limit or a dead point is met; None: none is fine."""
@@ -304,7 +299,7 @@ class _Way:
             return None
         if chart is None:
             return _Step(moved, None, False)
-        there = yield _Turn(chart, moved)
+        (there,) = yield _Turn([chart], moved[None])
         if there.value > SINGULAR:
             return _Step(moved, there, False)
         if there.value > -SINGULAR or chart.value < SINGULAR:  # along dead points: back to them
@@ -323,7 +318,7 @@ class _Way:
 
         def there(share: float) -> _Asking:
             moved = yield _Move(start, self.held, share * motion)
-            return None if moved is None else (yield _Turn(chart, moved))
+            return None if moved is None else (yield _Turn([chart], moved[None]))[0]
 
         last = yield from there(1.0)
         ends = bracketing((0.0, 1.0), (chart.value, -1.0 if last is None else last.value), 1e-6)
@@ -341,7 +336,7 @@ class _Way:
         for _ in range(8):
             if abs(chart.value) < NOTHING:
                 break
-            slope, resting = (yield _Slope(chart)), chart.basis[held]
+            (slope,), resting = (yield _Slope([chart])), chart.basis[held]
             slope = slope - np.linalg.pinv(resting) @ (resting @ slope)
             size = float(slope @ slope)
             if not size:
@@ -351,7 +346,7 @@ class _Way:
             moved = yield _Move(start, self.held, way)
             if moved is None:
                 return None
-            chart = yield _Turn(chart, moved)
+            (chart,) = yield _Turn([chart], moved[None])
         return _Step(chart.q, chart, True) if abs(chart.value) < SINGULAR else None
 
 
@@ -422,15 +417,18 @@ def _moved(part: Part, asked: Sequence[_Move]) -> list[Array | None]:
     return [found[n] for n in range(len(asked))]
 
 
-def _turned(_: Part, asked: Sequence[_Turn]) -> list[Chart]:
+def _turned(_: Part, asked: Sequence[_Turn]) -> list[list[Chart]]:
     """Charts at neighbours."""
-    turned = turned_charts([each.chart for each in asked], np.array([each.q for each in asked]))
-    return [turned[n] for n in range(len(asked))]
+    q = np.concatenate([each.q for each in asked])
+    turned = turned_charts([chart for each in asked for chart in each.charts], q)
+    left = iter(turned[n] for n in range(len(q)))
+    return [[next(left) for _ in each.charts] for each in asked]
 
 
-def _sloped(_: Part, asked: Sequence[_Slope]) -> list[Array]:
+def _sloped(_: Part, asked: Sequence[_Slope]) -> list[list[Array]]:
     """Charts' slopes."""
-    return slopes([each.chart for each in asked])
+    left = iter(slopes([chart for each in asked for chart in each.charts]))
+    return [[next(left) for _ in each.charts] for each in asked]
 
 
 _ANSWERS: tuple[tuple[type, Callable[[Part, Sequence[Any]], Sequence[Any]]], ...] = (
