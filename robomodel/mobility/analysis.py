@@ -12,7 +12,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.polynomial import Polynomial as Power
@@ -51,7 +51,13 @@ from robomodel.mobility import (
     largest,
     outside_limits,
 )
-from robomodel.mobility.decision import ROUNDED_CONDITION, Decision, decision_on
+from robomodel.mobility.decision import (
+    ROUNDED_CONDITION,
+    Decided,
+    Decision,
+    decided_as,
+    decision_on,
+)
 from robomodel.mobility.exploration import (
     ClosedConfigurations,
     NamelessProblem,
@@ -79,24 +85,41 @@ def mobility_of(problem: ClusterProblem) -> int:
     return len(reduced.columns) - sample(reduced).rank
 
 
-def decided(whole: ClusterProblem, *, mend: bool) -> Decision | None:
+@dataclass(frozen=True)
+class Analysed:
+    """What was found of a robot's clusters: the analysis of their copies starts from it."""
+
+    explored: list[ClosedConfigurations] = field(default_factory=list)
+    decided: list[Decided] = field(default_factory=list)
+
+
+def decided(whole: ClusterProblem, before: Analysed, *, mend: bool) -> Decision | None:
     """The decision on a cluster whose rank is in doubt; None where its conditions agree."""
     problem = ReducedProblem.of(whole).problem
-    return None if _agree(problem) else decision_on(NamelessProblem.of(problem), mend=mend)
+    if _agree(problem, before):
+        return None
+    nameless = NamelessProblem.of(problem)
+    for each in before.decided:
+        if (copied := decided_as(each, nameless.compiled, mend=mend)) is not None:
+            return copied
+    decision = decision_on(nameless, mend=mend)
+    if decision is not None:
+        before.decided.append(Decided(problem, decision))
+    return decision
 
 
-def agrees(whole: ClusterProblem) -> bool:
+def agrees(whole: ClusterProblem, before: Analysed) -> bool:
     """True if the rank of a cluster's conditions is beyond doubt."""
-    return _agree(ReducedProblem.of(whole).problem)
+    return _agree(ReducedProblem.of(whole).problem, before)
 
 
-def _agree(problem: ClusterProblem) -> bool:
+def _agree(problem: ClusterProblem, before: Analysed) -> bool:
     """True if conditions agree: the rank is the same wherever the loops close, and less than full.
 
     Redundant conditions are exactly redundant, and the others have clear singular values.
     """
     with suppress(ClusterError):  # a rounded file's loops may close nowhere exactly
-        explored = explore(problem)
+        explored = explore(problem, before.explored)
         agree = (
             explored.exact
             and explored.apart
@@ -107,10 +130,10 @@ def _agree(problem: ClusterProblem) -> bool:
     return False
 
 
-def analyse_loops(whole: ClusterProblem) -> ClusterSolution:
+def analyse_loops(whole: ClusterProblem, before: Analysed) -> ClusterSolution:
     """The solution of a cluster with loops: its core is analysed, and followers added again."""
     reduced = ReducedProblem.of(whole)
-    problem, explored, mobility, remark = _generic(reduced.problem)
+    problem, explored, mobility, remark = _generic(reduced.problem, before)
     samples, jacobian, exact = explored.samples, explored.jacobian, explored.exact
     nearest = samples[int(np.argmin(distances_from_start(problem, samples)))]
     advice = "" if mobility else remark or tolerance_advice(explored.weakest)
@@ -161,10 +184,10 @@ def analyse_loops(whole: ClusterProblem) -> ClusterSolution:
 
 
 def _generic(
-    problem: ClusterProblem,
+    problem: ClusterProblem, before: Analysed
 ) -> tuple[ClusterProblem, ClosedConfigurations, int, str]:
     """The problem, its closed configurations, its mobility, and a remark if that is 0."""
-    explored, columns = explore(problem), len(problem.columns)
+    explored, columns = explore(problem, before.explored), len(problem.columns)
     if problem.rank is not None or problem.tolerance.stated:
         return problem, explored, columns - explored.rank, ""
     remark = ""

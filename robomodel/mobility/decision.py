@@ -22,6 +22,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,6 +30,7 @@ from robomodel.arrays import Array, Mask
 from robomodel.mechanism.closure import Geometry
 from robomodel.mechanism.compiled import CompiledGeometry, compiled
 from robomodel.mechanism.constraints import OUTSIDE, BodyAnchor, Link, LoopCondition, Polynomial
+from robomodel.mechanism.copies import images
 from robomodel.mechanism.joints import Floating
 from robomodel.mobility import ClusterProblem, largest, outside_limits
 from robomodel.mobility.exploration import NamelessProblem
@@ -517,6 +519,48 @@ def decide(problem: ClusterProblem, *, mend: bool = True) -> Decision | None:
     return decision
 
 
+class Decided(NamedTuple):
+    """A problem with the decision on it."""
+
+    problem: ClusterProblem
+    decision: Decision
+
+
+def decided_as(before: Decided, problem: ClusterProblem, *, mend: bool) -> Decision | None:
+    """The decision on a copy of a problem's linkage: the same rank, if it passes the same trial.
+
+    None if it is no copy, if the trial fails, or if a condition that counts may be rounding: then
+    all ranks are to be tried. Frames are moved by what the copy's own numbers need.
+    """
+    rank, rng = before.decision.rank, np.random.default_rng(20261201)
+    image = next(images(before.problem.geometry, problem.geometry), None)
+    if image is None or before.decision.kept < ROUNDED_CONDITION:
+        return None
+    (q,), (gap,) = least_open(problem, image.positions(before.decision.q)[None])
+    if not _may_close(problem, q, gap):
+        return None
+    at = Points.at(problem, q[None]).singular[0]
+    shown = max(_gap_at_start(problem, gap), float(gap), float(at[rank]), NOTHING)
+    rounding = min(shown, LARGEST_ROUNDING)
+    trial = try_rank(problem, q, rank, rounding, rng, mend=mend)
+    if not trial.accepted or trial.kept < ROUNDED_CONDITION:
+        return None
+    return Decision(rank, q, rounding, trial.gap, trial.frames, kept=trial.kept)
+
+
+def _may_close(problem: ClusterProblem, q: Array, gap: float) -> bool:
+    """True if a configuration closes to a file's rounding, or as it states, where joints may be."""
+    within = not bool(outside_limits(problem, q[None], problem.start)[0])
+    stated = problem.tolerance.gap / problem.scale if problem.tolerance.stated else math.inf
+    return within and gap <= min(LARGEST_ROUNDING, stated)
+
+
+def _gap_at_start(problem: ClusterProblem, closed: float) -> float:
+    """The gap at the start; where that is no rounding, the one of the configuration next to it."""
+    at_start = float(Points.at(problem, problem.start[None]).open[0])
+    return at_start if at_start < LARGEST_ROUNDING else float(closed)
+
+
 def _first_rank(
     problem: ClusterProblem, rng: np.random.Generator, *, mend: bool
 ) -> Decision | None:
@@ -530,12 +574,9 @@ def _first_rank(
         if gaps[best] > LARGEST_ROUNDING:
             return None
         q, gap = others[best], gaps[best]
-    if bool(outside_limits(problem, q[None], problem.start)[0]):
-        return None  # it closes where its joints may not be
-    if problem.tolerance.stated and gap > problem.tolerance.gap / problem.scale:
+    if not _may_close(problem, q, gap):
         return None
-    at_start = float(Points.at(problem, problem.start[None]).open[0])
-    before = at_start if at_start < LARGEST_ROUNDING else float(gap)
+    before = _gap_at_start(problem, gap)
     singular = Points.at(problem, q[None]).singular[0]
     # singular values of 3 % of the largest are not rounding's
     low = int(np.sum(singular > 0.03 * largest(singular)))

@@ -22,6 +22,7 @@ from robomodel.errors import NOWHERE, argument, few
 from robomodel.mechanism.closure import MANY_ENTRIES, Geometry, ToNearest, close
 from robomodel.mechanism.compiled import LARGE, compiled
 from robomodel.mechanism.constraints import Distance, LoopJoint, Perpendicular, Polynomial
+from robomodel.mechanism.copies import Image, images
 from robomodel.mechanism.joints import Prismatic, Revolute
 from robomodel.mobility import (
     ClosureTolerance,
@@ -35,7 +36,7 @@ from robomodel.mobility import (
     outside_limits,
 )
 from robomodel.mobility.branches import Branch, branches_at
-from robomodel.tolerances import CLOSED, MOVES, NOTHING, SAME, TINY
+from robomodel.tolerances import CLOSED, MOVES, NOTHING, SAME, TINY, WRITTEN
 
 GUESSES = 24
 MOST_ROUNDED = 0.02  # of the cluster's size: a gap that may be put down to rounding
@@ -82,13 +83,26 @@ def sample(problem: ClusterProblem) -> ClosedConfigurations:
     return ClosedConfigurations(problem, q, smallest)
 
 
-def explore(problem: ClusterProblem) -> ClosedConfigurations:
-    """As :func:`sample`, kept for clusters that differ in names only (left and right legs)."""
+def explore(
+    problem: ClusterProblem, before: list[ClosedConfigurations] | None = None
+) -> ClosedConfigurations:
+    """As :func:`sample`, kept for clusters that differ in names only (left and right legs).
+
+    ``before``: those of other clusters, to which these are added. A copy of one of these takes its
+    configurations, closed again.
+    """
+    nameless = NamelessProblem.of(problem)
+    for each in before or ():
+        if (copied := each.copied(nameless.for_many)) is not None:
+            return copied
     try:
-        return _explored(NamelessProblem.of(problem))
+        found = _explored(nameless)
     except ClusterError:
         sample(problem)  # raises the error with names and places
         raise
+    if before is not None:
+        before.append(found)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +133,14 @@ class NamelessProblem:
         return replace(self.problem, geometry=compiled(self.geometry))
 
     @property
+    def for_many(self) -> ClusterProblem:
+        """The problem, with its conditions compiled if that pays."""
+        entries = self.geometry.rows * self.geometry.nv
+        # a decision has compiled its conditions; else that pays for very many of them alone
+        many = entries >= (LARGE if self.rank is None else MANY_ENTRIES)
+        return self.compiled if many else self.problem
+
+    @property
     def problem(self) -> ClusterProblem:
         """The problem."""
         at = np.array(self.start)
@@ -129,10 +151,7 @@ class NamelessProblem:
 
 @lru_cache(maxsize=64)
 def _explored(nameless: NamelessProblem) -> ClosedConfigurations:
-    entries = nameless.geometry.rows * nameless.geometry.nv
-    # a decision has compiled its conditions; else that pays for very many of them alone
-    many = entries >= (LARGE if nameless.rank is None else MANY_ENTRIES)
-    return sample(nameless.compiled if many else nameless.problem)
+    return sample(nameless.for_many)
 
 
 def _not_closing(
@@ -166,10 +185,17 @@ class ClosedConfigurations:
     ``samples`` are the random ones at which the conditions have their generic ``rank``, with
     ``jacobian`` and ``singular`` values in comparable units. ``null`` (samples, columns, mobility)
     are orthonormal motions. ``gap`` is the least gap of the loops. ``uniform``: all have one rank.
+    ``original``: those of which these are copies, and the map to them.
     """
 
-    def __init__(self, problem: ClusterProblem, q: Array, gap: float) -> None:
-        self.problem, self.gap = problem, gap
+    def __init__(
+        self,
+        problem: ClusterProblem,
+        q: Array,
+        gap: float,
+        original: tuple[ClosedConfigurations, Image] | None = None,
+    ) -> None:
+        self.problem, self.gap, self.drawn, self.original = problem, gap, q, original
         jacobian = problem.conditions(q)[1]
         singular, ranks, right = decomposed(problem, jacobian)
         self.rank = int(np.max(ranks)) if problem.rank is None else problem.rank
@@ -190,6 +216,24 @@ class ClosedConfigurations:
             singular[generic],
         )
         self.null = np.swapaxes(right[generic, self.rank :], 1, 2)
+
+    def copied(self, problem: ClusterProblem) -> ClosedConfigurations | None:
+        """Those of a problem with a copy of this one's linkage: these, closed again there.
+
+        None if it is no copy, or if some do not close.
+        """
+        if problem.tolerance.stated != self.problem.tolerance.stated:
+            return None
+        for image in images(self.problem.geometry, problem.geometry):
+            q, gaps = close(
+                problem.geometry, image.positions(self.drawn), rank=problem.tolerance.rank
+            )
+            smallest = float(np.min(gaps))
+            exact = CLOSED * max(1.0, problem.scale)
+            enough = exact if smallest <= exact else problem.tolerance.gap
+            if np.all((gaps <= enough) & ~problem.geometry.flipped(q)):
+                return ClosedConfigurations(problem, q, smallest, (self, image))
+        return None
 
     @property
     def off(self) -> float:
@@ -276,7 +320,7 @@ class ClosedConfigurations:
         If :attr:`closed` is outside the limits, those reached from one within them, if any is.
         """
         problem, samples = self.problem, self.samples
-        q, null = configurations_around(problem, self.closed[0], self.rank)
+        q, null = self._around_original or configurations_around(problem, self.closed[0], self.rank)
         if bool(outside_limits(problem, self.closed)[0]):
             reached = np.concatenate([q, samples])
             moving = np.concatenate([_moving(null), _moving(self.null)])
@@ -285,6 +329,31 @@ class ClosedConfigurations:
                 start = _most_mobile(problem, reached[inside], moving[inside])
                 q, null = configurations_around(problem, start[0], self.rank)
         return (q, null) if len(q) else (samples, self.null)
+
+    @property
+    def _around_original(self) -> tuple[Array, Array] | None:
+        """The original's :attr:`around`, closed again; None if limits or starts are others."""
+        if self.original is None:
+            return None
+        (original, image), problem = self.original, self.problem
+        limits = image.limits(*original.problem.limits)
+        off = problem.geometry.difference(image.positions(original.closed), self.closed)
+        if (
+            not all(map(_written_alike, limits, problem.limits))
+            or np.max(np.abs(off / problem.unit)) > NEAR_START
+        ):
+            return None
+        q, gap = close(
+            problem.geometry, image.positions(original.around[0]), rank=problem.tolerance.rank
+        )
+        _, ranks, right = decomposed(problem, problem.conditions(q)[1])
+        good = (gap <= _nearly_closed(problem, self.closed[0])) & ~problem.geometry.flipped(q)
+        good &= ~outside_limits(problem, q, self.closed[0]) & (ranks == self.rank)
+        return q[good], np.swapaxes(right[good, self.rank :], 1, 2)
+
+
+def _written_alike(one: Array, other: Array) -> bool:
+    return bool(np.allclose(one, other, rtol=0.0, atol=WRITTEN))
 
 
 def _most_mobile(problem: ClusterProblem, q: Array, moving: Array) -> Array:
@@ -392,7 +461,7 @@ def configurations_around(problem: ClusterProblem, at: Array, rank: int) -> tupl
     q = np.broadcast_to(at, (len(ahead), len(at)))
     generic = np.array([rank_here == rank])
     reached, motions = [at[None][generic]], [np.swapaxes(right[generic, rank:], 1, 2)]
-    closed = max(1e-8 * max(1.0, problem.scale), 2.0 * float(geometry.gap(at)))
+    closed = _nearly_closed(problem, at)
     for _ in range(strides):
         before = q
         guess = geometry.integrate(q, STRIDE * ahead * unit)
@@ -412,6 +481,11 @@ def configurations_around(problem: ClusterProblem, at: Array, rank: int) -> tupl
         ahead = np.einsum("nij,nkj,nk->ni", null, null, ahead)
         ahead /= np.maximum(np.linalg.norm(ahead, axis=1, keepdims=True), NOTHING)
     return np.concatenate(reached), np.concatenate(motions)
+
+
+def _nearly_closed(problem: ClusterProblem, at: Array) -> float:
+    """The gap up to which configurations reached from a closed one count as closed."""
+    return max(1e-8 * max(1.0, problem.scale), 2.0 * float(problem.geometry.gap(at)))
 
 
 def _directions(projection: Array) -> Array:

@@ -53,6 +53,7 @@ from robomodel.mobility import (
     first_source,
 )
 from robomodel.mobility.analysis import (
+    Analysed,
     agrees,
     analyse_couplings,
     analyse_loops,
@@ -164,6 +165,7 @@ class _Builder:
     """A description with its tree numbered cluster by cluster, and the steps to its model.
 
     ``sizes`` are the numbers of bodies of the clusters, which follow each other in the tree.
+    ``analysed``: what was found of clusters, for their copies.
     """
 
     description: Description
@@ -172,6 +174,7 @@ class _Builder:
     strict: bool
     decided: Mapping[str, Decision]  # by clusters' names
     warned: list[Issue] = field(default_factory=list)
+    analysed: Analysed = field(default_factory=Analysed)
 
     @staticmethod
     def of(description: Description, strict: bool, decided: Mapping[str, Decision]) -> _Builder:
@@ -189,7 +192,7 @@ class _Builder:
             constraints = self.tree_constraints_on.get(bodies.start, [])
             if any(each.loop for each in constraints):
                 problem = self._constrained(bodies).problem(constraints)
-                if (decision := decided(problem, mend=mend)) is not None:
+                if (decision := decided(problem, self.analysed, mend=mend)) is not None:
                     result[problem.name] = decision
         return result
 
@@ -200,7 +203,7 @@ class _Builder:
 
         Also the decisions that are left.
         """
-        description, builder = self.description, self
+        description, builder, analysed = self.description, self, Analysed()
         for bodies in self.groups:
             constraints = self.tree_constraints_on.get(bodies.start, [])
             if self.tree.joints[bodies.start].child not in decisions or not constraints:
@@ -211,7 +214,7 @@ class _Builder:
                 continue
             trial = _Builder.of(changed, self.strict, {})
             exact = trial.tree_constraints_on[bodies.start]
-            if not agrees(trial._constrained(bodies).problem(exact)):
+            if not agrees(trial._constrained(bodies).problem(exact), analysed):
                 continue
             problem = self._constrained(bodies).problem(constraints)
             text = (
@@ -371,7 +374,10 @@ class _Builder:
                 )
             geometry = problem.geometry
             solution = constrained.solution(
-                problem, tree_constraints, advise=not self.description.simulated
+                problem,
+                tree_constraints,
+                self.analysed,
+                advise=not self.description.simulated,
             )
             for text, source in solution.suspicions:
                 self.warned.extend(warn_at(text, source, strict=self.strict))
@@ -584,13 +590,18 @@ class ConstrainedCluster:
         )
 
     def solution(
-        self, problem: ClusterProblem, constraints: Sequence[TreeConstraint], *, advise: bool
+        self,
+        problem: ClusterProblem,
+        constraints: Sequence[TreeConstraint],
+        before: Analysed,
+        *,
+        advise: bool,
     ) -> ClusterSolution:
         """The cluster's analysis; with ``advise``, errors of immobile clusters suggest axes."""
         if not problem.geometry.loop_joints and (explicit := analyse_couplings(problem)):
             return explicit
         try:
-            return analyse_loops(problem)
+            return analyse_loops(problem, before)
         except ClusterError as error:
             if not advise:
                 raise

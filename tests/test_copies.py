@@ -1,0 +1,158 @@
+"""Copies of a linkage: what is found of one is where the others' analysis starts, and no more."""
+
+from __future__ import annotations
+
+import warnings
+import xml.etree.ElementTree as ET
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from agreement import close
+from linkage_family import instance
+
+import robomodel as rm
+from robomodel.mechanism.copies import images
+from robomodel.mobility.decision import Decided, decided_as, decision_on
+from robomodel.mobility.exploration import ClosedConfigurations, NamelessProblem, explore
+from robomodel.model.build import _Builder
+from robomodel.reach.limb import poses
+
+MOVED = np.array([0.3, -2.0, 0.4])
+MIRROR = np.diag([1.0, -1.0, 1.0])
+
+
+def numbers(text: str | None) -> np.ndarray:
+    """The three numbers of an attribute."""
+    return np.array([float(x) for x in (text or "0 0 0").split()])
+
+
+def written(x: Sequence[float]) -> str:
+    """Numbers as an attribute, with all digits."""
+    return " ".join(repr(float(each)) for each in x)
+
+
+def with_copy(text: str, *, mirrored: bool = False, noise: float = 0.0) -> str:
+    """A robot's text with a copy of all its links on the base: moved, or mirrored and moved.
+
+    ``noise``: how far the copy's places are off.
+    """
+    rng = np.random.default_rng(0)
+    root = ET.fromstring(text)
+    for element in list(root):
+        copy = ET.fromstring(ET.tostring(element))
+        if copy.get("name") == "base":
+            continue
+        for each in copy.iter():
+            for key in ("name", "link"):
+                if each.get(key) not in (None, "base"):
+                    each.set(key, each.get(key) + "'")
+            if mirrored and each.tag == "axis":
+                each.set("xyz", written(MIRROR @ numbers(each.get("xyz"))))
+            if each.tag != "origin":
+                continue
+            xyz, (r, p, y) = numbers(each.get("xyz")), numbers(each.get("rpy"))
+            if mirrored:
+                xyz, r, y = MIRROR @ xyz, -r, -y
+            each.set("xyz", written(xyz + noise * rng.uniform(-1.0, 1.0, 3)))
+            each.set("rpy", written((r, p, y)))
+        carriers = [copy] if copy.tag == "joint" else copy.findall("predecessor")
+        for carrier in carriers:
+            parent = carrier.find("parent") if carrier.tag == "joint" else carrier
+            if parent is not None and parent.get("link") == "base":
+                origin = carrier.find("origin")
+                if origin is None:
+                    origin = ET.SubElement(carrier, "origin", xyz="0 0 0", rpy="0 0 0")
+                origin.set("xyz", written(numbers(origin.get("xyz")) + MOVED))
+        root.append(copy)
+    return ET.tostring(root, encoding="unicode")
+
+
+def loaded(text: str, **options: object) -> rm.Model:
+    """The model, its warnings ignored."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", rm.DescriptionWarning)
+        return rm.load(text, **options)
+
+
+@pytest.mark.parametrize("mirrored", [False, True])
+@pytest.mark.parametrize("name", ["planar four-bar", "rod between balls"])
+def test_copies_are_where_the_isometry_takes_the_original(name: str, *, mirrored: bool) -> None:
+    """Links of one are placed as the other's, moved or mirrored, and the loops close."""
+    model = loaded(with_copy(instance(name, 3, 0.0)[0], mirrored=mirrored))
+    one, other = model.clusters
+    image = next(images(one.geometry, other.geometry))
+    q = np.array([model.spanning_positions(model.random_configuration(k)) for k in range(5)],
+                 dtype=float)[:, one.spanning_q]  # fmt: skip
+    there = image.positions(q)
+    assert np.max(other.geometry.gap(there)) < 1e-12
+    turn = MIRROR if mirrored else np.eye(3)
+    original, copy = (poses(*each)[..., 3] for each in ((one, q), (other, there)))
+    close(copy, original @ turn + MOVED, 1e-12)
+    step = np.random.default_rng(1).uniform(-1.0, 1.0, (5, one.geometry.nv))
+    moved = image.positions(one.geometry.integrate(q, step))
+    close(other.geometry.difference(there, moved), step @ image.ways.T, 1e-12)
+
+
+def test_what_is_longer_is_no_copy() -> None:
+    text, _ = instance("planar four-bar", 3, 0.0)
+    model = loaded(with_copy(text, noise=1e-3))
+    assert not list(images(*(cluster.geometry for cluster in model.clusters)))
+
+
+@pytest.mark.parametrize("mirrored", [False, True])
+def test_copies_of_a_rounded_linkage_are_decided_by_their_own_numbers(*, mirrored: bool) -> None:
+    """Each copy's conditions agree after its own frames have moved, as if it were alone."""
+    text, mobility = instance("spherical four-bar", 6, 1e-7)
+    with pytest.warns(rm.DescriptionWarning, match="is rounded: frames of") as told:
+        model = rm.load(with_copy(text, mirrored=mirrored, noise=2e-8))
+    assert len(told) == 2  # of each, with its own loops
+    assert [cluster.nv for cluster in model.clusters] == [mobility] * 2
+    q = np.array([model.random_configuration(k) for k in range(8)])
+    assert np.max(np.abs(model.residual(q))) < 1e-11
+    assert np.min(np.ptp(q, axis=0)) > 0.05
+    one, other = model.clusters
+    assert [name + "'" for name in one.independent] == list(other.independent)
+
+
+def problem(model: rm.Model, index: int) -> NamelessProblem:
+    """A cluster's problem, from the file's numbers."""
+    builder = _Builder.of(model.description, False, {})
+    bodies = builder.groups[index]
+    posed = builder._constrained(bodies).problem(builder.tree_constraints_on[bodies.start])
+    return NamelessProblem.of(posed)
+
+
+def test_analyses_start_from_those_of_copies() -> None:
+    """Configurations of one, closed again, and its rank: without another search."""
+    model = loaded(with_copy(instance("spherical four-bar", 6, 1e-7)[0], noise=2e-8), mend=False)
+    one, other = (problem(model, n) for n in range(2))
+    before: list[ClosedConfigurations] = []
+    first, second = explore(one.problem, before), explore(other.problem, before)
+    assert first.original is None
+    assert before == [first]
+    assert second.original is not None
+    assert second.original[0] is first
+    assert np.max(np.abs(second.drawn - second.original[1].positions(first.drawn))) < 1e-3
+    assert second.rank == explore(other.problem).rank
+    decision = decision_on(one, mend=True)
+    assert decision is not None
+    assert decision.rank == 2
+    copied = decided_as(Decided(one.problem, decision), other.compiled, mend=True)
+    alone = decision_on(other, mend=True)
+    assert copied is not None
+    assert alone is not None
+    assert copied.rank == alone.rank
+    assert copied.frames is not None
+    assert np.max(np.abs(copied.frames - decision.frames)) > 0.0  # its own
+
+
+def test_a_rank_that_the_copy_does_not_have_is_not_taken() -> None:
+    """A rank that leaves out a condition that counts fails in the copy's trial."""
+    model = loaded(with_copy(instance("spherical four-bar", 6, 1e-7)[0], noise=2e-8), mend=False)
+    one, other = (problem(model, n) for n in range(2))
+    decision = decision_on(one, mend=True)
+    assert decision is not None
+    wrong = Decided(one.problem, replace(decision, rank=decision.rank - 1))
+    assert decided_as(wrong, other.compiled, mend=True) is None
