@@ -23,6 +23,9 @@ from robomodel.mechanism.joints import Prismatic, Revolute, Spherical
 from robomodel.spatial import ZERO, Transform
 from robomodel.tolerances import WRITTEN
 
+# what chains of written numbers, and frames that follow from them, differ by
+ALIKE = 10.0 * WRITTEN
+
 
 @dataclass(frozen=True, eq=False)
 class Image:
@@ -30,13 +33,15 @@ class Image:
 
     ``ways`` (nv, nv): velocities of the copy by those of the original. ``places`` and ``columns``:
     of joints of one freedom in q and v, with the signs of their motions. ``balls``: of each ball
-    its place in q, and the orthogonal matrix of its rotations' vectors.
+    its place in q, and the orthogonal matrix of its rotations' vectors. ``bodies`` (links, 4, 4):
+    isometries from the axes of the original's bodies to those of the copy's.
     """
 
     ways: Array
     places: tuple[tuple[int, float], ...]
     columns: tuple[tuple[int, float], ...]
     balls: tuple[tuple[int, Array], ...]
+    bodies: Array
 
     def positions(self, q: Array) -> Array:
         """The copy's spanning positions (..., nq) from the original's."""
@@ -121,7 +126,7 @@ def _mapped(one: Geometry, carried: Array, old: Array, new: Array) -> Image | No
         elif isinstance(link.joint, (Revolute, Prismatic)):
             k = link.joint.k
             along = float(np.sign(turn[k, k]))
-            if abs(turn[k, k] - along) > WRITTEN:
+            if abs(turn[k, k] - along) > ALIKE:
                 return None
             hinge = isinstance(link.joint, Revolute)
             sign = side * along if hinge else along
@@ -130,9 +135,9 @@ def _mapped(one: Geometry, carried: Array, old: Array, new: Array) -> Image | No
             ways[link.v, link.v] = sign
             shift[k] = 0.0  # a frame may be anywhere along an axis
             shift *= hinge
-        if np.max(np.abs(shift)) > WRITTEN * one.scale:
+        if np.max(np.abs(shift)) > ALIKE * one.scale:
             return None
-    return Image(ways, tuple(places), tuple(columns), tuple(balls))
+    return Image(ways, tuple(places), tuple(columns), tuple(balls), np.array(turned))
 
 
 def _opens_alike(one: Geometry, other: Geometry, found: Image) -> bool:
@@ -141,7 +146,7 @@ def _opens_alike(one: Geometry, other: Geometry, found: Image) -> bool:
     q = one.integrate(np.tile(one.zero(), (len(away), 1)), away)
     gaps = [_gaps(geometry, geometry.evaluate(at)[0])
             for geometry, at in ((one, q), (other, found.positions(q)))]  # fmt: skip
-    return bool(np.max(np.abs(gaps[0] - gaps[1]), initial=0.0) <= WRITTEN * max(1.0, one.scale))
+    return bool(np.max(np.abs(gaps[0] - gaps[1]), initial=0.0) <= ALIKE * max(1.0, one.scale))
 
 
 def _gaps(geometry: Geometry, values: Array) -> Array:

@@ -66,7 +66,7 @@ def compiled_geometry(model: Model, index: int) -> CompiledGeometry:
     return compiled(model.clusters[index].geometry)
 
 
-def _kept(cluster: Cluster) -> Iterator[int]:
+def kept_rows(cluster: Cluster) -> Iterator[int]:
     """The rows of a cluster's loops without those that always repeat others."""
     keep = cluster.constraint.keep if isinstance(cluster.constraint, LoopConstraint) else None
     n = 0
@@ -341,8 +341,9 @@ class Group:
 
     @cached_property
     def typical(self) -> float:
-        """The median of :meth:`regularity` over the set."""
-        return float(np.median(self.regularity(self.pool)))
+        """The median of :meth:`regularity` over the set, as far as it is known."""
+        known = self.pool if self.explored is None else self.explored.points
+        return float(np.median(self.regularity(known)))
 
     def regularity(self, p: Points) -> Array:
         """How well the independent velocities tell the motion at points: 0 at their dead points."""
@@ -593,7 +594,7 @@ class _Splitting:
         a planar linkage do, or if a rounded file contradicts itself in them; else all are solved.
         """
         rows = {n for n, some in enumerate(self.rows) if set(some) & set(mine)}
-        kept = tuple(sorted(set(_kept(self.cluster)) & rows))
+        kept = tuple(sorted(set(kept_rows(self.cluster)) & rows))
         others = tuple(sorted(rows - set(kept)))
         if not others or self._hold_everywhere(others):
             return kept, ()

@@ -22,6 +22,7 @@ import numpy as np
 from robomodel.arrays import Array, Mask
 from robomodel.errors import DescriptionWarning, few
 from robomodel.mechanism import closure as newton
+from robomodel.mechanism.copies import images
 from robomodel.mechanism.graph import WORLD
 from robomodel.mechanism.joints import Revolute
 from robomodel.model.build import build
@@ -32,7 +33,7 @@ from robomodel.model.parameters import inertial_parameters, pseudo_inertia
 from robomodel.model.spins import find_spins, locked
 from robomodel.reach.motions import ClusterMotion, full_rank_rows
 from robomodel.scalars import stack, unstack, value_of
-from robomodel.tolerances import CLOSED, MOVES, NOTHING, SINGULAR, TINY, WITHIN
+from robomodel.tolerances import CLOSED, MOVES, NOTHING, SINGULAR, TINY, WITHIN, WRITTEN
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -113,6 +114,8 @@ def chosen(model: Model, index: int, wanted: tuple[int, ...]) -> tuple[int, ...]
     Raises ValueError if the wanted joints, or no whole joints, determine the cluster.
     """
     choice = Choice(model, model.clusters[index], wanted)
+    if (copied := choice.of_copy()) is not None:
+        return copied
     rng = np.random.default_rng(LIMB_SEED)  # a left and a right leg are tried alike
     sets = list(choice.sets())
     if len(sets) > 1:  # the best are compared again, over the ranges of all of them
@@ -197,6 +200,41 @@ class Choice:
                     count += 1
             if count > SETS or size > missing:
                 return
+
+    def of_copy(self) -> tuple[int, ...] | None:
+        """The choice in a cluster before it of which it is a copy, or a mirror image.
+
+        With like limits, independent joints and inertias, its own weighing would be of like
+        numbers. None without such a cluster, or where its joints do not tell the copy at neutral.
+        """
+        model, cluster = self.model, self.cluster
+        before = [] if self.wanted or cluster.kind != "loops" else model.clusters[: cluster.index]
+        for other in before:
+            if other.kind == "loops" and other.columns == cluster.columns and self._is_copy(other):
+                try:
+                    found = chosen(model, other.index, ())
+                except UndeterminedError:
+                    return None
+                bodies = tuple(cluster.bodies[other.bodies.index(body)] for body in found)
+                rates = self.in_basis(self.rates(self.start[None]))
+                return bodies if self.regularity(rates, bodies)[0] > REGULAR_TREE else None
+        return None
+
+    def _is_copy(self, other: Cluster) -> bool:
+        """True if this is a copy of another cluster, with like limits and inertias."""
+        motion, original = self.motion, Choice(self.model, other)
+        for image in images(other.geometry, self.cluster.geometry):
+            limits = image.limits(original.motion.low, original.motion.high)
+            if not all(map(_as_written, limits, (motion.low, motion.high))):
+                continue
+            mine, others = (
+                Displacements.of(self.model, each.cluster, each.start).inertias
+                for each in (self, original)
+            )
+            turned = image.bodies @ others @ np.swapaxes(image.bodies, 1, 2)
+            size = np.max(np.abs(mine))
+            return _as_written(turned / size, mine / size)
+        return False
 
     @cached_property
     def freedoms(self) -> dict[int, int]:
@@ -400,12 +438,14 @@ class Choice:
     def _closed(self, guesses: Array, keep: newton.Kept = newton.FREE) -> tuple[Array, Mask]:
         """The guesses closed, and which of them close within the joints' limits."""
         geometry, rows = self.motion.geometry, self.cluster.closing_rows or None
-        if not geometry.rows:
-            positions, gap = guesses, np.zeros(len(guesses))
-        else:
+        positions, gap = guesses, np.zeros(len(guesses))
+        if geometry.rows:
+            some = self.motion.telling or rows
             positions, gap = newton.close(
-                geometry, guesses, keep, rows=rows, iterations=LIMB_NEWTON
+                geometry, guesses, keep, rows=some, iterations=LIMB_NEWTON
             )
+            if rows is None or len(rows) > len(some or ()):  # on another branch others are open
+                gap = np.maximum(gap, (geometry.only(rows) if rows else geometry).gap(positions))
         room = np.min(self.motion.rooms(positions) - np.minimum(self.motion.rooms(self.start), 0.0),
                       axis=-1)  # fmt: skip
         return positions, (gap <= CLOSED) & ~geometry.flipped(positions) & (room >= -WITHIN)
@@ -470,6 +510,11 @@ class Choice:
             q[going] = moved[good]
             result.append(q[going])
         return np.concatenate(result)
+
+
+def _as_written(one: Array, other: Array) -> bool:
+    """True if numbers are the same but for the digits that files write."""
+    return bool(np.allclose(one, other, rtol=0.0, atol=WRITTEN))
 
 
 def _combinations(sizes: Sequence[int], total: int) -> int:

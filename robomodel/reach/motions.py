@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from robomodel.mechanism.closure import Geometry, Held
 from robomodel.mobility import SpanningColumn, column_limits
 from robomodel.model.elements import Cluster, columns_of, velocity_units
 from robomodel.model.model import Model
-from robomodel.reach.groups import compiled_geometry
+from robomodel.reach.groups import compiled_geometry, kept_rows
 from robomodel.tolerances import CLOSED, TINY, WITHIN
 
 
@@ -54,10 +55,22 @@ class ClusterMotion:
         jacobian: Array = self.geometry.evaluate(q)[1][..., list(rows), :]
         return jacobian * self.unit
 
+    @cached_property
+    def telling(self) -> list[int] | None:
+        """As many conditions as its rank that repeat no others; None if these vary with q."""
+        first = self.geometry.rows - len(self.geometry.linear)
+        pivots = self.cluster.pivots or (0,) * len(self.geometry.linear)
+        couplings = [n for n, pivot in enumerate(pivots, first) if pivot is not None]
+        rows = [*kept_rows(self.cluster), *couplings]
+        return rows if len(rows) == self.rank else None
+
     def null(self, q: Array) -> Array:
         """Orthonormal motions (..., columns, mobility)."""
-        right = np.linalg.svd(self.matrix(q))[2]
-        return np.swapaxes(right[..., self.rank :, :], -1, -2)
+        if self.telling is None:
+            right = np.linalg.svd(self.matrix(q))[2]
+            return np.swapaxes(right[..., self.rank :, :], -1, -2)
+        rows: Array = self.geometry.evaluate(q)[1][..., self.telling, :] * self.unit
+        return np.linalg.qr(np.swapaxes(rows, -1, -2), mode="complete")[0][..., self.rank :]
 
     def rates(self, q: Array) -> Array:
         """G (..., columns, nv) at closed positions; infinite or nan at dead points."""
