@@ -218,9 +218,9 @@ class ClosedConfigurations:
         self.null = np.swapaxes(right[generic, self.rank :], 1, 2)
 
     def copied(self, problem: ClusterProblem) -> ClosedConfigurations | None:
-        """Those of a problem with a copy of this one's linkage: these, closed again there.
+        """These configurations, closed again, for a problem with a copy of this one's linkage.
 
-        None if it is no copy, or if some do not close.
+        None if it is no copy, or if some do not close there.
         """
         if problem.tolerance.stated != self.problem.tolerance.stated:
             return None

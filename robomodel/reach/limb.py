@@ -290,22 +290,28 @@ class Choice:
         Sets whose motion alone hardly moves links from where they are if all is locked carry
         nothing, as rods. Where others carry, these are left out, however far links then are off.
         """
-        regular = []
         rates = self.in_basis(self.rates(positions))
-        for bodies in sets:
-            sizes = self.regularity(rates, bodies)
-            share = float(np.mean(sizes > DETERMINED * sizes[0])) if sizes[0] > 0.0 else 0.0
-            regular.append((sizes[0] > REGULAR_TREE, share, float(np.median(sizes)), bodies))
-        fine = [each for each in regular if each[0] and each[1] >= IN_RANGE]
+        at_start = _Rates(rates.g[:1], rates.normal[:1], rates.good[:1])
+        regular = {bodies: float(self.regularity(at_start, bodies)[0]) for bodies in sets}
+
+        def measured(some: Sequence[tuple[int, ...]]) -> list[tuple[float, float, tuple[int, ...]]]:
+            """Shares of the configurations in which sets determine the cluster; medians."""
+            sizes = [self.regularity(rates, bodies) for bodies in some]
+            return [(float(np.mean(x > DETERMINED * x[0])), float(np.median(x)), bodies)
+                    for x, bodies in zip(sizes, some, strict=True)]  # fmt: skip
+
+        told = measured([bodies for bodies in sets if regular[bodies] > REGULAR_TREE])
+        fine = [each for each in told if each[0] >= IN_RANGE]
         if not fine:
-            fine = [each for each in regular if each[1] > 0.0]
+            others = [bodies for bodies in sets if 0.0 < regular[bodies] <= REGULAR_TREE]
+            fine = [each for each in told + measured(others) if each[0] > 0.0]
         if not fine:
             raise self.refusal()
         ranked, carrying = [], []
         at, still = (poses(self.cluster, x) for x in
                      (positions, displacements.locked(positions, ())))  # fmt: skip
         least = CARRIES * displacements.of_heavy(at, still)
-        for _, _, size, bodies in fine:
+        for _, size, bodies in fine:
             there = poses(self.cluster, displacements.locked(positions, bodies))
             follows = sum(not self.model.joints[body].independent for body in bodies)
             moved = displacements.of_heavy(at, there)
