@@ -87,7 +87,7 @@ def mobility_of(problem: ClusterProblem) -> int:
 
 @dataclass(frozen=True)
 class Analysed:
-    """What was found of a robot's clusters: the analysis of their copies starts from it."""
+    """Results on a robot's clusters: the analysis of their copies starts from these."""
 
     explored: list[ClosedConfigurations] = field(default_factory=list)
     decided: list[Decided] = field(default_factory=list)
