@@ -102,7 +102,7 @@ class Chart:
 
 
 def turned_charts(charts: Sequence[Chart | None], q: Array) -> dict[int, Chart]:
-    """Charts of one part at neighbours q (n, nq), one of each; of what has none nothing."""
+    """Charts at neighbours q (n, nq), one of each; of what has none nothing."""
     result: dict[int, Chart] = {}
     for places in _alike(charts):
         at = q[places]
@@ -130,7 +130,7 @@ def _turned(part: Part, q: Array, rows: Array, basis: Array) -> Chart:
 
 
 def slopes(charts: Sequence[Chart]) -> list[Array]:
-    """The slopes of charts of one part, each at one configuration."""
+    """The slopes of charts, each at one configuration."""
     found: dict[int, Array] = {}
     for places in _alike(charts):
         found |= zip(places, _stacked([charts[n] for n in places]).slope, strict=True)
@@ -138,11 +138,11 @@ def slopes(charts: Sequence[Chart]) -> list[Array]:
 
 
 def _alike(charts: Sequence[Chart | None]) -> list[list[int]]:
-    """Which charts have as many rows."""
-    alike: dict[tuple[int, ...], list[int]] = {}
+    """Which charts are of one part, and have as many rows."""
+    alike: dict[tuple[Part, int], list[int]] = {}
     for n, each in enumerate(charts):
         if each is not None:
-            alike.setdefault(each.rows.shape, []).append(n)
+            alike.setdefault((each.part, len(each.rows)), []).append(n)
     return [*alike.values()]
 
 

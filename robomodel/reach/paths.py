@@ -231,7 +231,9 @@ def walk(halves: Sequence[Half]) -> None:
     """Follow halves of paths at once, each to its end."""
     alike: dict[object, list[Half]] = {}
     for half in halves:  # also with other columns that are held, if these are as many
-        alike.setdefault((half.part, half.along.columns), []).append(half)
+        part = half.part
+        same = (id(part.geometry), part.rows, part.columns, part.rank, half.along.columns)
+        alike.setdefault(same, []).append(half)
     for some in alike.values():
         side_by_side, going = _SideBySide(some), np.arange(len(some))
         while len(going):
@@ -278,10 +280,10 @@ class Half:
 
 
 class _SideBySide:
-    """Halves of paths of one part that hold as many columns.
+    """Halves of paths that hold as many columns of one part.
 
-    Each goes by a stride along its direction, half as long next where it is refused, or the
-    direction turns.
+    Their parts may differ in what tells where they are, not in what is related. Each half goes by a
+    stride along its direction, half as long next where it is refused, or the direction turns.
     """
 
     def __init__(self, halves: Sequence[Half]) -> None:
@@ -335,10 +337,13 @@ class _SideBySide:
         """:meth:`Part.ahead` of halves, whose columns that are held may differ."""
         if there.n.shape[2] == 1:
             return self.part.ahead(there, before)
-        ways, helds = np.zeros((len(rows), there.n.shape[2])), [self.halves[n].held for n in rows]
-        for held in {*helds}:
-            mine = [n for n, each in enumerate(helds) if each == held]
-            ways[mine] = self.part.ahead(there[mine], before[mine], held)
+        ways = np.zeros((len(rows), there.n.shape[2]))
+        alike: dict[tuple[Part, tuple[int, ...]], list[int]] = {}
+        for k, n in enumerate(rows.tolist()):
+            half = self.halves[n]
+            alike.setdefault((half.part, half.held), []).append(k)
+        for (part, held), mine in alike.items():
+            ways[mine] = part.ahead(there[mine], before[mine], held)
         return ways
 
     def _ended(self, rows: Indices, moved: Array, tangents: Array) -> Mask:
@@ -381,7 +386,7 @@ class _SideBySide:
                 chart, q=self.points.q[n], basis=sign * start[:, None], values=value
             )
         point = replace(self.points[[n]], case=np.zeros(1, dtype=np.intp))
-        return PathStep(self.part, half.held, point, start, float(self.strides[n]), moved, tangent)
+        return PathStep(half.part, half.held, point, start, float(self.strides[n]), moved, tangent)
 
     def _near(self, rows: Indices, moved: Array, tangents: Array) -> Mask:
         """The limits (n, 2 limited) that joints may meet: beyond, or turning back on the way."""
