@@ -433,10 +433,16 @@ def _has_another_mode(motion: ClusterMotion, group: Group, rng: np.random.Genera
         motion.geometry.difference(start, x))) for x in q[closed]])  # fmt: skip
     left = q[motion.within(q)]
     known = np.concatenate([start[None], group.pool.q[:: 1 + len(group.pool.q) // MODES]])
+    others = (x for n in range(0, len(left), MODES) for x in _outside(group, left[n : n + MODES]))
     return any(
         not np.any(group.starting(other).contains(known))
-        for other in left[~group.contains(left)][: MODES - 1]
+        for other in itertools.islice(others, MODES - 1)
     )
+
+
+def _outside(group: Group, q: Array) -> Array:
+    """What of closed configurations no path leads to."""
+    return np.asarray(q[~group.contains(q)])
 
 
 def _modes(model: Model, motion: ClusterMotion, ways: Sequence[Array]) -> Iterator[str]:
