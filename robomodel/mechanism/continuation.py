@@ -47,6 +47,10 @@ class Ends(IntEnum):
     LIMIT = 6
 
 
+# numbers, which arrays are compared with
+FINE, OPEN, FAR, TURN, SINGULAR, SHEET, LIMIT = (int(end) for end in Ends)
+
+
 class Mechanism(Protocol):
     """Conditions on positions, and how these are moved.
 
@@ -250,7 +254,8 @@ class Continuation:
             q[open_] = p.q[open_]
             k[open_] = self.mechanism.step(q[open_], 0.0 * way[open_], p.case[open_])[2]
         there, ends = self._judged(p, way, q, k)
-        return there, np.where(open_, Ends.OPEN, ends)
+        ends[open_] = OPEN
+        return there, ends
 
     def led(self, p: Points, q: Array) -> tuple[Points, Array]:
         """Closed configurations q (n, nq) as ends of strides from p, wherever they come from."""
@@ -263,15 +268,15 @@ class Continuation:
         there, cosine, signs = self.turned(p, q, k)
         moved = self.mechanism.away(p.q, q, p.case)
         off, length = _lengths(moved - way), _lengths(way)
-        ends = np.where(cosine < TURNED, Ends.TURNED, Ends.FINE)
-        ends = np.where(off > MOST_CORRECTION * length + WITHIN, Ends.FAR, ends)
-        flipped = np.flatnonzero((ends == Ends.FINE) & (signs <= 0.0))
+        ends = np.where(cosine < TURNED, TURN, FINE)
+        ends = np.where(off > MOST_CORRECTION * length + WITHIN, FAR, ends)
+        flipped = np.flatnonzero((ends == FINE) & (signs <= 0.0))
         if len(flipped):
             crosses = self._crosses(p[flipped], there[flipped], moved[flipped])
-            ends[flipped[~(crosses & self.straight)]] = Ends.SINGULAR
+            ends[flipped[~(crosses & self.straight)]] = SINGULAR
         if self.sheet is not None:
             passed = self.along_sheet(p, there, self.sheet) <= 0.0
-            ends = np.where((ends == Ends.FINE) & passed, Ends.SHEET, ends)
+            ends = np.where((ends == FINE) & passed, SHEET, ends)
         return there, ends
 
     def along_sheet(self, p: Points, there: Points, rows: Array) -> Array:
@@ -320,8 +325,8 @@ class Continuation:
         share = np.minimum(1.0, longest / np.maximum(size, TINY))
         there, ends = self.stride(p, d * share[:, None])
         over = self.limits.beyond(there.q)
-        passed = (ends == Ends.FINE) & np.any(over > WITHIN, axis=1)
-        return there, np.where(passed, Ends.LIMIT, ends), over
+        passed = (ends == FINE) & np.any(over > WITHIN, axis=1)
+        return there, np.where(passed, LIMIT, ends), over
 
 
 def _combined(c: Array, phi: Array) -> Array:

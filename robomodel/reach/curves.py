@@ -257,9 +257,10 @@ class _Sweep:
                     rest = step.root(1.5 * step.length, lambda _, t: float(t[self.column]))
                     q = step.at(rest)[0]
                 else:
-                    at, q = step.across(lambda q, t: float(self._orientation(q[None], t[None])[0]))
+                    at = step.across(lambda q, t: float(self._orientation(q[None], t[None])[0]))
                     if self._regularity(at[None])[0] > WEAK:
                         continue  # the rows that represent K lose rank there, K does not
+                    q = step.closed(at)
                 x = float(q[self.link.q]) if self.link.joint.nq == 1 else float(position[a])
                 near = bool(reached[a if a >= path.start else a + 1])
                 away = abs(x - float(position[path.start]))

@@ -469,14 +469,13 @@ class PathStep:
                 return q[0], part.whole(there.n[0] @ way, self.held)
         return start.q[0], self.tangent
 
-    def across(self, value: Callable[[Array, Array], float]) -> tuple[Array, Array]:
-        """Where a function changes its sign, next to where K loses rank.
+    def across(self, value: Callable[[Array, Array], float]) -> Array:
+        """About where a function changes its sign, next to where K loses rank.
 
         No step of Newton's closes loops there. So the way is interpolated (Hermite's cubic, between
-        both ends and tangents); the point is then closed as far as K has its rank, too.
+        both ends and tangents).
         """
         part, unit, q = self.part, self.part.unit, self.start.q[0]
-        free = part.free(self.held)
         chord = part.geometry.difference(q, self.moved) * part.free()
         first, last = (unit * self.length * t for t in (self.tangent, self.along))
 
@@ -489,11 +488,14 @@ class PathStep:
         def signal(share: float) -> float:
             return value(point(share), (1.0 - share) * self.tangent + share * self.along)
 
-        share = root(signal, (0.0, 1.0), (signal(0.0), signal(1.0)), NOTHING)
-        held = newton.Held(np.flatnonzero(free == 0.0).tolist())
-        start, rows = point(share), list(part.rows)
-        closed = newton.close(part.geometry, start, held, rows=rows, iterations=10, rank=WEAK)[0]
-        return start, closed
+        return point(root(signal, (0.0, 1.0), (signal(0.0), signal(1.0)), NOTHING))
+
+    def closed(self, q: Array) -> Array:
+        """A point of :meth:`across`, closed as far as K has its rank."""
+        part = self.part
+        held = newton.Held(np.flatnonzero(part.free(self.held) == 0.0).tolist())
+        rows = list(part.rows)
+        return newton.close(part.geometry, q, held, rows=rows, iterations=10, rank=WEAK)[0]
 
     def root(self, until: float, value: Callable[[Array, Array], float]) -> float:
         """The length up to ``until`` at which a function changes its sign; 0 where it does not."""

@@ -441,7 +441,7 @@ def _has_another_mode(motion: ClusterMotion, group: Group, rng: np.random.Genera
 
 
 def _outside(group: Group, q: Array) -> Array:
-    """What of closed configurations no path leads to."""
+    """Closed configurations (n, nq) without those that a path leads to."""
     return np.asarray(q[~group.contains(q)])
 
 
