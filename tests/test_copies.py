@@ -17,6 +17,7 @@ from robomodel.mechanism.copies import images
 from robomodel.mobility.decision import Decided, decided_as, decision_on
 from robomodel.mobility.exploration import ClosedConfigurations, NamelessProblem, explore
 from robomodel.model.build import _Builder
+from robomodel.reach.groups import split
 from robomodel.reach.limb import poses
 
 MOVED = np.array([0.3, -2.0, 0.4])
@@ -156,3 +157,45 @@ def test_a_rank_that_the_copy_does_not_have_is_not_taken() -> None:
     assert decision is not None
     wrong = Decided(one.problem, replace(decision, rank=decision.rank - 1))
     assert decided_as(wrong, other.compiled, mend=True) is None
+
+
+def limited(text: str, names: Sequence[str], ends: tuple[float, float]) -> str:
+    """The text with limits of these joints."""
+    root = ET.fromstring(text)
+    for element in root.findall("joint"):
+        if element.get("name") in names:
+            element.set("type", "revolute")
+            ET.SubElement(element, "limit", lower=str(ends[0]), upper=str(ends[1]))
+    return ET.tostring(root, encoding="unicode")
+
+
+@pytest.mark.parametrize("mirrored", [False, True])
+def test_what_copies_reach_is_the_original_set_closed_again(*, mirrored: bool) -> None:
+    """Points of the copy's pool are closed, within its limits, and paths of its own lead there."""
+    text = with_copy(instance("rod between balls", 3, 0.0)[0], mirrored=mirrored, noise=1e-8)
+    model = loaded(limited(text, ["j0", "j0'"], (-0.4, 0.4)))
+    (first,), (group,) = (split(model, n).groups for n in range(2))
+    assert group.original is not None
+    pool = group.pool.q
+    assert len(pool) > 0.99 * len(first.pool.q)
+    assert np.max(model.clusters[1].geometry.gap(pool)) < 1e-12
+    assert np.max(group.along.limits.beyond(pool)) <= 1e-9
+    alone = replace(group, original=None)
+    assert np.all(alone.contains(pool[::40]))
+    place = model.clusters[1].geometry.links[0].q
+    close(np.std(pool[:, place]), np.std(alone.pool.q[:, place]), 0.03)
+
+
+def test_linkages_with_other_limits_are_walked_by_themselves() -> None:
+    text = limited(with_copy(instance("rod between balls", 3, 0.0)[0]), ["j0"], (-0.4, 0.4))
+    model = loaded(limited(text, ["j0'"], (-0.4, 0.5)))
+    assert [each.original for n in range(2) for each in split(model, n).groups] == [None, None]
+
+
+def test_limbs_of_copies_are_alike() -> None:
+    text, _ = instance("planar four-bar", 3, 0.0)
+    for mirrored in (False, True):
+        model = loaded(with_copy(text, mirrored=mirrored))
+        one, other = rm.limb_joints(model)
+        assert other == one + "'"
+        assert rm.limb_joints(loaded(text)) == (one,)

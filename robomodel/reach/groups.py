@@ -21,11 +21,21 @@ from robomodel.arrays import Array, Indices, Mask
 from robomodel.mechanism.closure import Geometry
 from robomodel.mechanism.compiled import CompiledGeometry, compiled
 from robomodel.mechanism.constraints import (
+    LinearConstraint,
     LoopConstraint,
     Perpendicular,
     Polynomial,
 )
-from robomodel.mechanism.continuation import CROSSING, Continuation, Ends, Limits, Points, joined
+from robomodel.mechanism.continuation import (
+    CROSSING,
+    TURNED,
+    Continuation,
+    Ends,
+    Limits,
+    Points,
+    joined,
+)
+from robomodel.mechanism.copies import Image, images
 from robomodel.mechanism.joints import Revolute
 from robomodel.mechanism.walks import (
     WALK_ALONG,
@@ -42,7 +52,7 @@ from robomodel.model.elements import Cluster, columns_of, spanning_start, veloci
 from robomodel.model.model import Model
 from robomodel.model.spins import find_spins
 from robomodel.reach.targets import Explored
-from robomodel.tolerances import CLOSED, MOVES, NOTHING, RANK, TINY, WITHIN
+from robomodel.tolerances import CLOSED, MOVES, NOTHING, RANK, TINY, WITHIN, WRITTEN
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -141,6 +151,7 @@ class Group:
         rates: The same (nv, n) of its cluster's independent velocities.
         barriers: Its limits from another start.
         telling: Joints that tell where it is, of its sheet.
+        original: The group of a linkage before it of which it is a copy, and the map from there.
     """
 
     along: Continuation
@@ -154,6 +165,7 @@ class Group:
     rates: Array
     barriers: Callable[[Array], Limits]
     telling: Positions | None = None
+    original: tuple[Group, Image] | None = None
 
     @property
     def freedoms(self) -> int:
@@ -165,7 +177,7 @@ class Group:
         if np.array_equal(q, self.start):
             return self
         along = replace(self.along, limits=self.barriers(q), crossed=[])
-        return replace(self, start=q, along=along)
+        return replace(self, start=q, along=along, original=None)
 
     def on_sheet(self, rows: Array, telling: Sequence[int] = ()) -> Group:
         """Its part up to dead points of joints with these rows (k, n) of velocities.
@@ -176,7 +188,14 @@ class Group:
         mine = [places.index(place) for place in telling if place in places]
         joints = Positions(self.joints.rows[mine], self.joints.places[mine])
         along = replace(self.along, sheet=rows, crossed=[])
-        return replace(self, along=along, telling=joints if mine else None)
+        return replace(self, along=along, telling=joints if mine else None, original=None)
+
+    @cached_property
+    def regular(self) -> Group:
+        """Its part up to dead points of the independent joints."""
+        sheet = self.on_sheet(units(self.rates))
+        original = self.original and (self.original[0].regular, self.original[1])
+        return replace(sheet, original=original)
 
     def narrowed(self, ends: Mapping[int, tuple[float, float]]) -> Group:
         """Its part between these ends too, by places in q."""
@@ -198,7 +217,7 @@ class Group:
         )
         whole = self.whole[~np.isin(self.whole, places)]
         along = replace(self.along, limits=limits, crossed=[])
-        return replace(self, along=along, turning=turning, whole=whole)
+        return replace(self, along=along, turning=turning, whole=whole, original=None)
 
     @cached_property
     def origin(self) -> Points:
@@ -217,6 +236,8 @@ class Group:
             return self.path.points
         if not self.freedoms:
             return self.origin
+        if (copied := self._copied_pool()) is not None:
+            return copied
         rng = np.random.default_rng(GROUP_SEED)
         p, d = wander(self.along, self.origin[np.zeros(WALKERS, dtype=np.intp)], rng, BEGIN)
         found = [p]
@@ -225,6 +246,28 @@ class Group:
             p, d = wander(self.along, p, rng, STRIDES, d if rng.random() > 0.5 else None)
             found.append(p)
         return joined(found)
+
+    def _copied_pool(self) -> Points | None:
+        """The original's pool, closed again, within the own limits.
+
+        None without an original, or if a point is not closed, not regular, or not in the chart of
+        where the map puts it, or if no stride leads from the start to the original's.
+        """
+        if self.original is None:
+            return None
+        original, image = self.original
+        q = np.tile(self.start, (1 + len(original.pool.q), 1))
+        mapped = image.positions(np.concatenate([original.origin.q, original.pool.q]))
+        q[:, self.places] = mapped[:, self.places]
+        there = self.along.at(q)
+        q, k, closed = self.along.corrected(there, np.zeros((len(q), self.along.columns)))
+        points, cosines, signs = self.along.turned(there, q, k)
+        if not np.all(closed & (cosines >= TURNED) & (signs > 0.0)):
+            return None
+        if self.along.led(self.origin, points.q[:1])[1][0] != Ends.FINE:
+            return None
+        within = np.all(self.along.limits.beyond(points.q) <= WITHIN, axis=1)
+        return points[1 + np.flatnonzero(within[1:])]
 
     @cached_property
     def explored(self) -> Explored | None:
@@ -411,7 +454,22 @@ class Split:
 @cached_on_model
 def split(model: Model, index: int) -> Split:
     """The groups of a cluster, from the neutral configuration."""
-    return _Splitting(model, model.clusters[index]).result()
+    splitting = _Splitting(model, model.clusters[index])
+    found = splitting.result()
+    for other in model.clusters[:index]:
+        image = splitting.copied(other) if other.kind == splitting.cluster.kind else None
+        if image is None:
+            continue
+        originals = {group.columns: group for group in split(model, other.index).groups}
+        groups = tuple(
+            replace(group, original=(originals[group.columns], image))
+            if group.columns in originals
+            and originals[group.columns].freedoms == group.freedoms > 1
+            else group
+            for group in found.groups
+        )
+        return replace(found, groups=groups)
+    return found
 
 
 class _Splitting:
@@ -435,6 +493,18 @@ class _Splitting:
         for row, n in zip(self.couplings, chosen, strict=True):
             for body, x in geometry.linear[n].terms:
                 row[geometry.links[body].v] += x
+
+    def copied(self, other: Cluster) -> Image | None:
+        """The map from a cluster of which this is a copy, with like limits and units."""
+        if other.columns != self.cluster.columns or isinstance(other.constraint, LinearConstraint):
+            return None
+        limits = np.transpose([column.limits for column in columns_of(self.model, other)])
+        alike = np.array_equal(self.unit, velocity_units(self.model, other))
+        for image in images(other.geometry, self.geometry) if alike else ():
+            mapped = image.limits(*limits)
+            if np.allclose(mapped, (self.low, self.high), rtol=0.0, atol=WRITTEN):
+                return image
+        return None
 
     def result(self) -> Split:
         """The groups and followers."""

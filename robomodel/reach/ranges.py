@@ -35,7 +35,7 @@ from robomodel.model.elements import (
 )
 from robomodel.model.model import Model
 from robomodel.model.spins import find_spins
-from robomodel.reach.groups import compiled_geometry, crossing, merged, split, units
+from robomodel.reach.groups import compiled_geometry, crossing, merged, split
 from robomodel.reach.limb import limb_bodies
 from robomodel.reach.motions import ClusterMotion
 from robomodel.reach.parts import Part
@@ -596,8 +596,7 @@ def _reached(model: Model, index: int) -> Array:
     cluster, found = model.clusters[index], split(model, index)
     q = np.tile(spanning_start(cluster, np.array(cluster.start)), (FURTHER, 1))
     for group in found.groups:
-        sheet = group.on_sheet(units(group.rates)) if group.freedoms else group
-        pool = sheet.pool.q
+        pool = (group.regular if group.freedoms else group).pool.q
         chosen = np.linspace(0, len(pool) - 1, FURTHER).astype(int)
         q[:, group.places] = pool[np.ix_(chosen, group.places)]
     return found.followers.completed(q)
