@@ -36,6 +36,7 @@ from robomodel.mobility import (
     outside_limits,
 )
 from robomodel.mobility.branches import Branch, branches_at
+from robomodel.mobility.parts import parts_of
 from robomodel.tolerances import CLOSED, MOVES, NOTHING, SAME, TINY, WRITTEN
 
 GUESSES = 24
@@ -67,6 +68,7 @@ def sample(problem: ClusterProblem) -> ClosedConfigurations:
             map(len, (each for each, _ in batches))
         ):  # all have a loop the wrong way round
             guesses = close(geometry.oriented(), guesses, rank=problem.tolerance.rank)[0]
+        guesses = _closed_in_parts(problem, guesses, ranges, rng)
         q, gaps = close(geometry, guesses, iterations=30, rank=problem.tolerance.rank)
         if float(np.min(gaps)) < smallest:
             smallest, best = float(np.min(gaps)), q[int(np.argmin(gaps))]
@@ -81,6 +83,29 @@ def sample(problem: ClusterProblem) -> ClosedConfigurations:
     if not len(q):
         raise _not_closing(problem, best, smallest, exact)
     return ClosedConfigurations(problem, q, smallest)
+
+
+def _closed_in_parts(
+    problem: ClusterProblem, q: Array, ranges: tuple[Array, Array], rng: np.random.Generator
+) -> Array:
+    """Guesses (n, nq) in which each part of the linkage is closed; as they are where none can be.
+
+    A part that does not close from its guess begins anew, anywhere.
+    """
+    geometry, enough = problem.geometry, problem.tolerance.gap
+    guesses, q = q, q.copy()
+    for part in parts_of(geometry):
+        open_ = np.arange(len(q))
+        for _ in range(6):
+            reached, gaps = part.closed(geometry, q[open_], problem.tolerance.rank)
+            q[open_[gaps <= enough]] = reached[gaps <= enough]
+            open_ = open_[gaps > enough]
+            if not len(open_):
+                break
+            drawn = random_positions(geometry, ranges, rng, len(open_))
+            q[np.ix_(open_, part.positions)] = drawn[:, part.positions]
+        q = np.delete(q, open_, axis=0)
+    return q if len(q) else guesses
 
 
 def explore(
