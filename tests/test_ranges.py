@@ -13,12 +13,15 @@ from texts import coupling, joint, link, loop, robot
 
 import robomodel as rm
 from robomodel.reach.curves import grid
+from robomodel.reach.paths import walk
+from robomodel.reach.ranges import FreeRanges
 from robomodel.views.viewer import freedoms
 
 Array = np.ndarray
 Y = "0 1 0"
 HINGE = f'<axis xyz="{Y}"/>'
 THIGH, CRANK, ROD, HORN = 0.3, 0.04, 0.3, 0.05
+CRANKS = ("crank", "knee", "rod", "motor")
 
 
 def limits(lower: float, upper: float) -> str:
@@ -312,6 +315,58 @@ def test_ranges_of_several_freedoms() -> None:
     assert rm.joint_range(model, "A").lower_by == "C"
     assert "rad or less (limit of 'C') to" in str(rm.joint_range(model, "A"))
     assert rm.joint_range(model, "B").upper_by == "D"
+
+
+def parallelogram(*ends: tuple[float, float]) -> rm.Model:
+    """Cranks A and B turn alike, up to these limits of each."""
+    first, second = ends
+    return rm.load(
+        robot(
+            link("a"), link("b"), link("c"),
+            hinge("A", "base", "a", "0 0 0", first),
+            hinge("B", "base", "b", "0.4 0 0", second),
+            hinge("C", "a", "c", "0 0 0.3", None),
+            loop("tip", "revolute", "c", "b", "0.4 0 0", "0 0 0.3", HINGE),
+        ),
+        independent=["A"],
+    )  # fmt: skip
+
+
+def test_of_limits_that_are_met_together_a_joint_names_its_own() -> None:
+    model = parallelogram((-0.4, 0.7), (-0.4, 0.7))
+    for name in ("A", "B"):
+        found = rm.joint_range(model, name)
+        assert (found.lower, found.upper, found.lower_by, found.upper_by) == (-0.4, 0.7, name, name)
+    assert "best choice" not in rm.validate(model).document.text()  # both are as good
+    model = parallelogram((-0.4, 0.7), (-0.3, 0.9))
+    found = rm.joint_range(model, "A")
+    assert (found.lower_by, found.upper_by) == ("B", "A")
+    assert found.lower == pytest.approx(-0.3, abs=1e-12)
+
+
+def test_ranges_that_are_sought_together_are_those_sought_alone() -> None:
+    """Joints of a five-bar, by climbs, and of a belted leg, by paths."""
+
+    def five_bar() -> rm.Model:
+        return rm.load(
+            robot(
+                link("a"), link("b"), link("c"), link("d"),
+                hinge("A", "base", "a", "0 0 0", (-0.6, 0.7)),
+                hinge("B", "base", "b", "0.4 0 0", (-0.5, 0.8)),
+                hinge("C", "a", "c", "0 0 0.3", None),
+                hinge("D", "b", "d", "0 0 0.32", None),
+                loop("tip", "revolute", "c", "d", "0.2 0 0.3", "-0.2 0 0.28", HINGE),
+            ),
+            independent=["A", "B"],
+        )  # fmt: skip
+
+    for make, names in ((five_bar, "ABCD"), (lambda: belted_leg((-0.7, 0.8), None), CRANKS)):
+        together = FreeRanges(make(), [*names])
+        walk(together.halves)
+        for name, found in zip(names, together.found(), strict=True):
+            alone = rm.joint_range(make(), name)
+            assert (found.lower, found.upper) == pytest.approx((alone.lower, alone.upper), abs=1e-9)
+            assert str(found) == str(alone)
 
 
 def consumers(kind: str) -> rm.Model:
