@@ -666,18 +666,18 @@ class _Splitting:
         rows = {n for n, some in enumerate(self.rows) if set(some) & set(mine)}
         kept = tuple(sorted(set(kept_rows(self.cluster)) & rows))
         others = tuple(sorted(rows - set(kept)))
-        if not others or self._hold_everywhere(others):
+        if not others or hold_everywhere(self.geometry, self.start, self.unit, others):
             return kept, ()
         closing = set(self.cluster.closing_rows) if self.cluster.implicit else rows
         solved = tuple(sorted((closing | set(kept)) & rows))
         return solved, tuple(sorted(rows - set(solved)))
 
-    def _hold_everywhere(self, rows: tuple[int, ...]) -> bool:
-        """True if rows of loops hold where others do not."""
-        geometry = self.geometry
-        away = np.random.default_rng(GROUP_SEED).uniform(-1.0, 1.0, (4, geometry.nv)) * self.unit
-        values = geometry.evaluate(geometry.integrate(np.tile(self.start, (4, 1)), away))[0]
-        return bool(np.max(np.abs(values[:, list(rows)])) <= NOTHING)
+
+def hold_everywhere(geometry: Geometry, start: Array, unit: Array, rows: Sequence[int]) -> bool:
+    """True if rows of loops hold at spanning positions (nq,) and around, where others do not."""
+    away = np.random.default_rng(GROUP_SEED).uniform(-1.0, 1.0, (4, geometry.nv)) * unit
+    values = geometry.evaluate(geometry.integrate(np.tile(start, (4, 1)), away))[0]
+    return bool(np.max(np.abs(values[:, list(rows)])) <= NOTHING)
 
 
 def merged(sets: Iterable[set[int]]) -> list[set[int]]:

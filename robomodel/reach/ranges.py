@@ -35,7 +35,14 @@ from robomodel.model.elements import (
 )
 from robomodel.model.model import Model
 from robomodel.model.spins import find_spins
-from robomodel.reach.groups import compiled_geometry, crossing, merged, split
+from robomodel.reach.groups import (
+    compiled_geometry,
+    crossing,
+    hold_everywhere,
+    kept_rows,
+    merged,
+    split,
+)
 from robomodel.reach.limb import limb_bodies
 from robomodel.reach.motions import ClusterMotion
 from robomodel.reach.parts import Part
@@ -497,17 +504,17 @@ def _part(
     geometry, columns = cluster.geometry, columns_of(model, cluster)
     low, high = column_limits(columns)
     mine = [each for each in reduced.conditions if each.links & group]
-    closing = set(cluster.closing_rows) if cluster.implicit else set(range(geometry.rows))
+    rank = _rank(model, cluster, reduced, mine)
     part_columns = tuple(c for i in sorted(group) for c in geometry.links[i].freedoms)
     chart = reduced.chart.copy()
     chart[:, [c for c in range(len(columns)) if c not in part_columns]] = 0.0
     return Part(
         compiled_geometry(model, cluster.index),
-        tuple(row for each in mine for row in each.rows if row in closing),
+        _closing(model, cluster, mine, rank),
         tuple((each.what.name, each.rows) for each in mine),
         tuple(each.what for each in mine if isinstance(each.what, LinearCoupling)),
         part_columns,
-        _rank(model, cluster, reduced, mine),
+        rank,
         tuple(each.joint for each in columns),
         velocity_units(model, cluster) * _gearing(model, cluster),
         low,
@@ -519,6 +526,25 @@ def _part(
         spinning,
         crossing(cluster),
     )
+
+
+def _closing(
+    model: Model, cluster: Cluster, mine: Sequence[_Condition], rank: int
+) -> tuple[int, ...]:
+    """The rows of conditions that close a part; without those that hold everywhere, if that can be.
+
+    So do those out of the plane of a planar linkage.
+    """
+    geometry = cluster.geometry
+    closing = set(cluster.closing_rows) if cluster.implicit else set(range(geometry.rows))
+    rows = tuple(row for each in mine for row in each.rows if row in closing)
+    needed = {*kept_rows(cluster), *range(geometry.rows - len(geometry.linear), geometry.rows)}
+    told, others = tuple(r for r in rows if r in needed), [r for r in rows if r not in needed]
+    if not others or len(told) != rank:
+        return rows
+    start = spanning_start(cluster, np.array(cluster.start))
+    unit = velocity_units(model, cluster)
+    return told if hold_everywhere(geometry, start, unit, others) else rows
 
 
 def _gearing(model: Model, cluster: Cluster) -> Array:
