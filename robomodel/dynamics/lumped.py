@@ -310,9 +310,10 @@ class JointInertia:
         return rest
 
 
-def joint_inertias(model: Model, *, followers: bool = True) -> Iterator[JointInertia]:
+@cached_on_model
+def joint_inertias(model: Model, *, followers: bool = True) -> tuple[JointInertia, ...]:
     """The reflected inertia of each cluster, in their order; without followers they are locked."""
-    q = model.neutral()
+    q, result = model.neutral(), list[JointInertia]()
     selection = select(model) if followers else select(model).alone(model)
     matrix = np.array(_reflected(model, [float(x) for x in q], selection), dtype=float)
     g = model.constraint_jacobian(q)
@@ -340,9 +341,9 @@ def joint_inertias(model: Model, *, followers: bool = True) -> Iterator[JointIne
         paths = {body: set(graph.path(model.parents, body)) for body in moving}
         chained = np.array([[i in paths[j] or j in paths[i] for j in owners] for i in owners])
         shape = (len(owners), len(owners))
-        yield JointInertia(
-            cluster.name, labels, inertia, tuple(rotors), chained.reshape(shape).astype(bool)
-        )
+        chained = chained.reshape(shape).astype(bool)
+        result.append(JointInertia(cluster.name, labels, inertia, tuple(rotors), chained))
+    return tuple(result)
 
 
 # ---- the description -----------------------------------------------------------------------------

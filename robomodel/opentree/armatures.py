@@ -56,7 +56,7 @@ def armatures(lumped: OpenTree, *, samples: int = 200, seed: int = 0) -> tuple[A
     q = reached.spread(np.random.default_rng(seed), samples)
     dense = dynamics.armature(view, q, kind="dense", backend="numpy")
     g = view.constraint_jacobian(q)
-    tied, result = list(joint_inertias(view)), []
+    tied, result = joint_inertias(view), []
     for part in parts:
         cluster, bodies = part.cluster, sorted(part.bodies)
         rows = [v for body in bodies for v in view.nodes[body].freedoms]

@@ -21,10 +21,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from robomodel.arrays import Array
-from robomodel.dynamics.kinematics.state import State
-from robomodel.dynamics.recursions.aba import aba
-from robomodel.dynamics.recursions.crba import crba
-from robomodel.dynamics.recursions.rnea import rnea
+from robomodel.dynamics.kinematics.state import NO_FORCES, State
+from robomodel.dynamics.recursions.aba import accelerations
+from robomodel.dynamics.recursions.crba import inertia_at
+from robomodel.dynamics.recursions.rnea import forces_at
 from robomodel.dynamics.tree_map import TreeMap
 from robomodel.model.elements import joint_slices
 from robomodel.model.model import Model
@@ -112,7 +112,7 @@ class ExactStates:
     balanced.
     """
 
-    model: Model
+    state: State
     q: Array
     v: Array
     a: Array
@@ -131,8 +131,7 @@ class ExactStates:
         return self._on[key]
 
     def _in_coordinates(self, tree: TreeMap) -> TreeStates:
-        n = len(self.q)
-        state = State(self.model, unstack(self.q), (), unstack(self.v))
+        n, state = len(self.q), self.state
         g = jacobian_of(state, tree.velocities, n)
         bias = stack([state.bias[r] for r in tree.velocities], (n,))
         back = np.linalg.inv(g)
@@ -149,9 +148,8 @@ class ExactStates:
 
     def accelerations(self, rows: Sequence[int]) -> Array:
         """Accelerations (n, rows) of these of the robot's spanning velocities."""
-        state = State(self.model, unstack(self.q), (), unstack(self.v))
-        bias = stack([state.bias[r] for r in rows], (len(self.q),))
-        linear = np.einsum("nij,nj->ni", jacobian_of(state, rows, len(self.q)), self.a)
+        bias = stack([self.state.bias[r] for r in rows], (len(self.q),))
+        linear = np.einsum("nij,nj->ni", jacobian_of(self.state, rows, len(self.q)), self.a)
         return np.asarray(linear + bias)
 
 
@@ -170,6 +168,14 @@ class TreeStates:
     gravity: Array
     size: float
     balanced: bool
+    _states: dict[tuple[bool, ...], State] = field(default_factory=dict, repr=False)
+
+    def state(self, tree: Model) -> State:
+        """The states of a tree: of all that differ in inertias alone, what moves is done once."""
+        axes = tuple(node.axisymmetric for node in tree.nodes)  # which do not turn with a joint
+        if axes not in self._states:
+            self._states[axes] = State(tree, unstack(self.t), (), unstack(self.dt))
+        return self._states[axes].of(tree)
 
 
 def jacobian_of(state: State, rows: Sequence[int], n: int) -> Array:
@@ -185,8 +191,11 @@ def jacobian_of(state: State, rows: Sequence[int], n: int) -> Array:
 
 def on_arrays(recursion: Callable[..., Any], model: Model, *arrays: Array) -> Array:
     """A recursion on a batch: vectors (n, …) or matrices (n, …, …)."""
-    result = recursion(model, *map(unstack, arrays))
-    n = len(arrays[0])
+    return as_array(recursion(model, *map(unstack, arrays)), len(arrays[0]))
+
+
+def as_array(result: Sequence[Any], n: int) -> Array:
+    """A vector (n, …) or a matrix (n, …, …) of scalars of a batch."""
     if result and isinstance(result[0], list):
         return np.stack([stack(row, (n,)) for row in result], axis=1)
     return stack(result, (n,))
@@ -211,10 +220,9 @@ def exact_states(
         work = model.nv * (11.0 * len(model.bodies)) ** 2
         n = int(np.clip(WORK / max(work, 1.0), *FITTED))
     q = _configurations(model, trees, rng, n, check=check)
-    zero = np.zeros((n, model.nv))
-    mass, gravity = on_arrays(crba, model, q), on_arrays(rnea, model, q, zero, zero)
-    state = State(model, unstack(q), (), unstack(zero))
-    back = np.linalg.inv(jacobian_of(state, tree.velocities, n))
+    still = State(model, unstack(q), (), [0.0] * model.nv)
+    mass, gravity = (as_array(x, n) for x in (inertia_at(still), forces_at(still, still.v)))
+    back = np.linalg.inv(jacobian_of(still, tree.velocities, n))
     low = np.linalg.cholesky(np.swapaxes(back, 1, 2) @ mass @ back)
     lean = np.linalg.solve(low, np.einsum("nji,nj->ni", back, gravity)[..., None])
     size = math.sqrt(float(np.mean(lean**2)))
@@ -226,11 +234,11 @@ def exact_states(
     draws = rng.standard_normal((2, n, model.nv)) * size
     # accelerations are 10 rad/s times velocities
     v = np.einsum("nij,nj->ni", up, draws[0] / 10.0)
-    bias = State(model, unstack(q), (), unstack(v)).bias
-    along = stack([bias[r] for r in tree.velocities], (n,))
+    state = still.moving(unstack(v))
+    along = stack([state.bias[r] for r in tree.velocities], (n,))
     a = np.einsum("nij,nj->ni", up, draws[1]) - np.einsum("nij,nj->ni", back, along)
-    tau = on_arrays(rnea, model, q, v, a)
-    return ExactStates(model, q, v, a, tau, mass, gravity, size, balanced)
+    tau = as_array(forces_at(state, unstack(a)), n)
+    return ExactStates(state, q, v, a, tau, mass, gravity, size, balanced)
 
 
 def _configurations(
@@ -280,14 +288,13 @@ class Measure:
         cls, states: ExactStates, joints: Sequence[int], efforts: Mapping[str, Array]
     ) -> Measure:
         """The measure of these bodies' joints; some have efforts (n,) [N m or N], by name."""
-        model, n = states.model, len(states.q)
+        model, n = states.state.model, len(states.q)
         rows, places = list[int](), list[tuple[str, slice]]()
         for body in joints:
             mine = list(model.nodes[body].freedoms)
             places.append((model.joints[body].name, slice(len(rows), len(rows) + len(mine))))
             rows += mine
-        state = State(model, unstack(states.q), (), unstack(states.v))
-        g = jacobian_of(state, rows, n)
+        g = jacobian_of(states.state, rows, n)
         mobility = np.einsum("nri,nir->nr", g, np.linalg.solve(states.mass, np.swapaxes(g, 1, 2)))
         scale = states.size * np.sqrt(mobility)
         for name, part in places:
@@ -306,7 +313,8 @@ class Measure:
         """The errors of a tree, with its relation to the robot."""
         states = self.states.on(tree)
         with np.errstate(all="ignore"):
-            ddt = on_arrays(aba, tree.model, states.t, states.dt, states.tau)
+            tau = unstack(states.tau)
+            ddt = as_array(accelerations(states.state(tree.model), tau, NO_FORCES), len(states.t))
         result = {}
         for name, off in self.relative(tree.model, states, ddt).items():
             result[name] = Error.of(off)
@@ -323,8 +331,7 @@ class Measure:
 
     def _spanning(self, tree: Model, states: TreeStates, ddt: Array) -> dict[str, Array]:
         """Accelerations of all of the tree's joints (n, velocities), by name."""
-        state = State(tree, unstack(states.t), (), unstack(states.dt))
-        found = stack(state.accelerations(unstack(ddt)), (len(ddt),))
+        found = stack(states.state(tree).accelerations(unstack(ddt)), (len(ddt),))
         return {
             joint.name: found[:, list(node.freedoms)]
             for joint, node in zip(tree.joints, tree.nodes, strict=True)

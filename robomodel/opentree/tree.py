@@ -196,6 +196,11 @@ class Basis:
         return tree if self.tendons else _mimicking(view, tree)
 
     @cached_property
+    def drafted(self) -> Model:
+        """The same as a model."""
+        return _built(self.draft)
+
+    @cached_property
     def description(self) -> Description:
         """The same with motors, and with the limits that these and linkages give its joints."""
         tree = _ended(self.view, self.parts, with_limits(self.robot, self.draft))
@@ -211,7 +216,7 @@ class Basis:
 
         Raises LinAlgError where the joints, or the robot's inertia, are singular.
         """
-        tree = self.on(_built(self.draft))
+        tree = self.on(self.drafted)
         states = (exact_states(self.view, tree, self.parts, check=x) for x in (False, True))
         first, second = (Measure.of(x, self.joints, self.efforts(x.q)) for x in states)
         return first, second
@@ -406,7 +411,7 @@ def _parts(
 
 def _links_as_they_are(basis: Basis) -> OpenTree:
     """The lumped tree with its errors."""
-    model = _built(basis.draft)
+    model = basis.drafted
     if all(cluster.kind == "joint" for cluster in basis.view.clusters):
         names = (basis.view.joints[body].name for body in basis.joints)
         errors = dict.fromkeys(names, Error(np.zeros(1)))

@@ -6,7 +6,7 @@ Also the tangents of the configuration space, on traced scalars.
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import TypeAlias
@@ -144,6 +144,21 @@ class State(Configuration):
     """
 
     v: Vector = ()
+
+    def moving(self, v: Vector) -> State:
+        """The same configuration in another motion; what it determines alone is not done anew."""
+        state = replace(self, v=v)
+        known = ("positions", "transforms", "rows")
+        vars(state).update({name: getattr(self, name) for name in known})
+        return state
+
+    def of(self, model: Model) -> State:
+        """The same state of a model that differs in inertias alone; what moves is not done anew."""
+        state = replace(self, model=model)
+        known = ("positions", "transforms", "rows", "velocities", "bias", "relative", "_turning",
+                 "velocity_products", "centripetal")  # fmt: skip
+        vars(state).update({name: getattr(self, name) for name in known})
+        return state
 
     @cached_property
     def velocities(self) -> list[Scalar]:

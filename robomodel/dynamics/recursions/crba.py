@@ -23,8 +23,12 @@ def crba(model: Model, q: Vector) -> list[list[Scalar]]:
     block of M is Σ_i Sᵀ F + (Σ Xᵀ F)ᵀ S, and Gᵀ diag(armature) G; the wrenches, carried on to the
     base, give the blocks with the clusters they pass.
     """
-    at = Configuration(model, q)
-    inertia = list(at.inertia)
+    return inertia_at(Configuration(model, q))
+
+
+def inertia_at(at: Configuration) -> list[list[Scalar]]:
+    """M at a configuration."""
+    model, inertia = at.model, list(at.inertia)
     subspace = [at.subspace(body) for body in range(len(model.nodes))]
     mass: list[list[Scalar]] = [[0.0] * model.nv for _ in range(model.nv)]
     for cluster in reversed(model.clusters):

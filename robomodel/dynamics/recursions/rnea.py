@@ -17,8 +17,12 @@ def rnea(model: Model, q: Vector, v: Vector, a: Vector, f_ext: Forces = NO_FORCE
     project on its independent coordinates, tau = Gᵀ (Sᵀ f + armature · q̈). ``f_ext``: body →
     wrench on it, in its internal axes. The base accelerates against gravity.
     """
-    state = State(model, q, f_ext, v)
-    qdd = state.accelerations(a)
+    return forces_at(State(model, q, f_ext, v), a, f_ext)
+
+
+def forces_at(state: State, a: Vector, f_ext: Forces = NO_FORCES) -> list[Scalar]:
+    """The forces tau at a state."""
+    model, qdd = state.model, state.accelerations(a)
     wrench = [
         inertia.newton_euler(points.linear, points.around) - f_ext.get(body, NO_WRENCH)
         for body, (inertia, points) in enumerate(zip(state.inertia, state.points(qdd), strict=True))
