@@ -298,7 +298,8 @@ class _ClusterTree(Choice):
         size, farthest = displacements.of_links(tree.positions, at)
         without = replace(tree, displacement=size, farthest=farthest)
         if found and not constant and self.cluster.kind == "loops":
-            found, _ = self._worth(found, tree.positions, at, displacements)
+            exact = poses(self.cluster, tree.positions)
+            found, _ = self._worth(found, exact, at, displacements)
         size, farthest = displacements.of_links(tree.positions, self._following(found, at))
         return replace(tree, followers=tuple(found), constant=constant, displacement=size,
                        farthest=farthest, without=without if found else None)  # fmt: skip
@@ -339,20 +340,27 @@ class _ClusterTree(Choice):
     def _worth(
         self,
         found: Sequence[Follower],
-        positions: Array,
+        exact: Array,
         at: Array,
         displacements: Displacements,
     ) -> tuple[list[Follower], Array]:
-        """The followers that take a third off what is left of the displacement."""
-        chosen, left, exact = list[Follower](), list(found), poses(self.cluster, positions)
-        now = displacements.size(exact, poses(self.cluster, at))
+        """The followers that take a third off what is left of the displacement.
+
+        ``exact``: the right poses; ``at`` (n, nq): where the tree is. The second result: with them.
+        """
+        chosen, left, here = list[Follower](), list(found), poses(self.cluster, at)
+        now = displacements.size(exact, here)
+
+        def moved(each: Follower) -> Array:
+            return poses(self.cluster, self._following([each], at), here, [each.body])
+
         while left and now > LEAST_DISPLACED:
-            moved = (poses(self.cluster, self._following([f], at)) for f in left)
-            sizes = [displacements.size(exact, each) for each in moved]
+            sizes = [displacements.size(exact, moved(each)) for each in left]
             best = int(np.argmin(sizes))
             if sizes[best] >= 0.67 * now:  # one more that follows must take a third of what is left
                 break
             chosen.append(left.pop(best))
+            here = moved(chosen[-1])
             at, now = self._following(chosen[-1:], at), sizes[best]
         return chosen, at
 
@@ -380,13 +388,17 @@ class _ClusterTree(Choice):
         bodies, share = tree.bodies, 1.0
         if self.following is None or any(self.model.nodes[b].joint.nv != 1 for b in bodies):
             return None
-        while share > NEAREST and tree.displacement > LEAST_DISPLACED:
-            positions = self._near(tree.positions, bodies, share)
+        if tree.displacement <= LEAST_DISPLACED:
+            return None
+        exact, rates = poses(self.cluster, tree.positions), self._rates_by_joints(tree)
+        while share > NEAREST:
+            near = self._near(tree.positions, bodies, share)
+            positions = tree.positions[near]
             at = self._following(tree.followers, displacements.locked(positions, bodies))
-            found = self._candidates(positions, tree)
-            chosen, at = self._worth(found, positions, at, displacements)
-            if chosen and self._rate_error(positions, bodies, chosen) <= OFF:
-                others = self._near(tree.others, bodies, share)
+            found = self._candidates(positions, rates[near], tree)
+            chosen, at = self._worth(found, exact[:, near], at, displacements)
+            if chosen and self._rate_error(positions, rates[near], bodies, chosen) <= OFF:
+                others = tree.others[self._near(tree.others, bodies, share)]
                 size, farthest = displacements.of_links(positions, at)
                 return replace(tree, positions=positions, others=others, displacement=size,
                                farthest=farthest, followers=(*tree.followers, *chosen),
@@ -394,19 +406,18 @@ class _ClusterTree(Choice):
             share *= NEARER
         return None
 
-    def _near(self, positions: Array, bodies: Sequence[int], share: float) -> Array:
-        """The positions at which these joints are within a share of their ranges from neutral."""
+    def _near(self, positions: Array, bodies: Sequence[int], share: float) -> Mask:
+        """At which positions these joints are within a share of their ranges from neutral."""
         columns = [self.cluster.geometry.links[self.cluster.bodies.index(b)].q for b in bodies]
         away = positions[:, columns] - positions[0, columns]
         far = np.stack([np.min(away, axis=0), np.max(away, axis=0)]) * share
         inside = (away >= far[0] - WITHIN) & (away <= far[1] + WITHIN)
-        return np.asarray(positions[np.all(inside, axis=1)])
+        return np.asarray(np.all(inside, axis=1))
 
-    def _candidates(self, positions: Array, tree: ClusterTree) -> list[Follower]:
+    def _candidates(self, positions: Array, rates: Array, tree: ClusterTree) -> list[Follower]:
         """The best polynomial of one that moves, for each joint that neither moves nor follows."""
         assert self.following is not None
         columns = {b: self.cluster.geometry.links[n].q for n, b in enumerate(self.cluster.bodies)}
-        rates = self._rates_by_joints(positions, tree.bodies)
         order = [c for body in tree.bodies for c in self.columns(body)]
         taken, found = {*tree.bodies, *self.rotors, *(f.body for f in tree.followers)}, []
         free = [body for body in self.cluster.bodies
@@ -428,19 +439,19 @@ class _ClusterTree(Choice):
                 found.append(Follower(body, (tree.bodies[which],), coefficients, error))
         return found
 
-    def _rates_by_joints(self, positions: Array, bodies: Sequence[int]) -> Array:
+    def _rates_by_joints(self, tree: ClusterTree) -> Array:
         """Rates of the cluster's joints by those of the tree's (n, spanning velocities, nv)."""
-        columns = [c for body in bodies for c in self.columns(body)]
-        g = self.rates(positions) * self.motion.unit[:, None]
+        columns = [c for body in tree.bodies for c in self.columns(body)]
+        g = self.rates(tree.positions) * self.motion.unit[:, None]
         return np.asarray(g @ np.linalg.inv(g[:, columns]))
 
     def _rate_error(
-        self, positions: Array, bodies: Sequence[int], followers: Sequence[Follower]
+        self, positions: Array, g: Array, bodies: Sequence[int], followers: Sequence[Follower]
     ) -> float:
-        """The largest relative error (rms) of a follower's rates by those of the tree's joints."""
+        """The largest relative error (rms) of a follower's rates, by ``g`` of the tree's joints."""
         local = {body: n for n, body in enumerate(self.cluster.bodies)}
         columns = [c for body in bodies for c in self.columns(body)]
-        g, worst = self._rates_by_joints(positions, bodies), 0.0
+        worst = 0.0
         for each in followers:
             (row,), (driver,) = self.columns(each.body), self.columns(each.drivers[0])
             slopes = np.polynomial.polynomial.polyder(np.array(each.coefficients))

@@ -312,7 +312,7 @@ class Choice:
                      (positions, displacements.locked(positions, ())))  # fmt: skip
         least = CARRIES * displacements.of_heavy(at, still)
         for _, size, bodies in fine:
-            there = poses(self.cluster, displacements.locked(positions, bodies))
+            there = poses(self.cluster, displacements.locked(positions, bodies), still, bodies)
             follows = sum(not self.model.joints[body].independent for body in bodies)
             moved = displacements.of_heavy(at, there)
             ranked.append((moved, (-round(size, 2), follows, bodies)))
@@ -719,11 +719,20 @@ def _mimics(model: Model) -> set[str]:
     return names
 
 
-def poses(cluster: Cluster, positions: Array) -> Array:
-    """Poses (bodies, n, 3, 4) of a cluster's bodies in what carries it, at spanning positions."""
+def poses(
+    cluster: Cluster, positions: Array, known: Array | None = None, moved: Collection[int] = ()
+) -> Array:
+    """Poses (bodies, n, 3, 4) of a cluster's bodies in what carries it, at spanning positions.
+
+    ``known``: those at positions from which the joints of ``moved`` bodies alone differ.
+    """
     n, at = len(positions), unstack(positions)
-    result = np.zeros((len(cluster.bodies), n, 3, 4))
-    for i, link in enumerate(cluster.geometry.links):
+    result = np.zeros((len(cluster.bodies), n, 3, 4)) if known is None else known.copy()
+    anew = np.zeros(len(cluster.bodies), dtype=bool)
+    for i, (body, link) in enumerate(zip(cluster.bodies, cluster.geometry.links, strict=True)):
+        anew[i] = known is None or body in moved or (link.parent >= 0 and anew[link.parent])
+        if not anew[i]:
+            continue
         x = link.transform(at)
         rotation = stack([entry for row in x.matrix() for entry in row], (n,)).reshape(n, 3, 3)
         offset = stack(x.offset, (n,))
