@@ -27,6 +27,7 @@ from robomodel.description import (
     Spring,
 )
 from robomodel.description.transmissions import rotor_name
+from robomodel.dynamics.kinematics.state import neutral_jacobian
 from robomodel.mechanism import graph
 from robomodel.mechanism.constraints import LinearConstraint
 from robomodel.model.derived import cached_on_model, nominal
@@ -157,7 +158,7 @@ def select(model: Model) -> Selection:
     own. The file's numbers decide, so that changed parameters change no joints.
     """
     model = nominal(model)
-    g = model.constraint_jacobian(model.neutral())
+    g = neutral_jacobian(model)
     moving = frozenset(
         body
         for cluster, limb in zip(model.clusters, limb_bodies(model), strict=True)
@@ -171,7 +172,7 @@ def geared_followers(model: Model, cluster: Cluster, moving: Collection[int]) ->
     if cluster.kind == "joint" or not isinstance(cluster.constraint, LinearConstraint):
         return
     positions = [value_of(x) for x in model.spanning_positions(model.neutral().tolist())]
-    g = model.constraint_jacobian(model.neutral())[:, cluster.v]
+    g = neutral_jacobian(model)[:, cluster.v]
     drivers = [body for body in cluster.bodies if body in moving]
     if any(model.nodes[body].joint.nv != 1 for body in drivers):
         return
@@ -316,7 +317,7 @@ def joint_inertias(model: Model, *, followers: bool = True) -> tuple[JointInerti
     q, result = model.neutral(), list[JointInertia]()
     selection = select(model) if followers else select(model).alone(model)
     matrix = np.array(_reflected(model, [float(x) for x in q], selection), dtype=float)
-    g = model.constraint_jacobian(q)
+    g = neutral_jacobian(model)
     carrying = {node.parent for node in model.nodes}
     for cluster in model.clusters:
         moving = [body for body in cluster.bodies if body in selection.moving]

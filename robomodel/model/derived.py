@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast
 
 from robomodel.kernels.cache import canonical, digest
 from robomodel.kernels.function import TracedFunction
+from robomodel.scalars import value_of
 
 if TYPE_CHECKING:
     from robomodel.model.model import Model
@@ -38,6 +39,17 @@ def cached_on_model(make: F) -> F:
         return model._derived[key]
 
     return cast(F, cached)
+
+
+@cached_on_model
+def neutral_positions(model: Model) -> dict[str, Any]:
+    """:meth:`Model.joint_positions` at neutral, for which it is not worth to compile anything."""
+    at = [value_of(x) for x in model.spanning_positions(model.neutral().tolist())]
+    return {
+        joint.name: at[node.q] if joint.nq == 1 else at[node.positions]
+        for joint, node in zip(model.joints, model.nodes, strict=True)
+        if joint.name != model.floating_base
+    }
 
 
 def nominal(model: Model) -> Model:

@@ -32,7 +32,7 @@ from robomodel.mechanism.closure import Geometry, ToNearest, close
 from robomodel.mechanism.constraints import Coincident
 from robomodel.mechanism.joints import Prismatic, Spherical
 from robomodel.model.actuators import Actuator
-from robomodel.model.derived import cached_on_model
+from robomodel.model.derived import cached_on_model, neutral_positions
 from robomodel.model.elements import Cluster, velocity_units
 from robomodel.model.model import Model
 from robomodel.scalars import value_of
@@ -269,9 +269,9 @@ def locked(description: Description, model: Model, spins: Sequence[Spin]) -> Des
         )
     moving = {name for spin in spins
               for name in model.clusters[model.nodes[spin.body].cluster].joints}  # fmt: skip
-    start = model.joint_positions(model.neutral())
+    start = neutral_positions(model)
     joints = tuple(
-        replace(each, initial=float(start[each.name]))
+        replace(each, initial=start[each.name])
         if each.name in moving and each.type in ONE_DOF
         else each
         for each in description.joints
@@ -336,7 +336,7 @@ def hinged(model: Model) -> Description:
     """
     elements = {joint.name: joint for joint in model.description.joints}
     placements = {frame.name: frame.placement for frame in model.frames}
-    start = model.joint_positions(model.neutral())
+    start = neutral_positions(model)
     axes_of: dict[str, Array] = {}  # of the universal joint, in the rods' axes
     for spin in find_spins(model):
         rod = elements[model.joints[spin.body].name]
@@ -356,7 +356,7 @@ def hinged(model: Model) -> Description:
         ball = elements[name]
         if ball.type != "spherical" or ball.stiffness:
             continue
-        turn = Pose(rotation=rotation_of_quaternion(*start[name].tolist()))
+        turn = Pose(rotation=rotation_of_quaternion(*start[name]))
         plain = replace(ball, type="continuous", independent=None)
         middle, origin = f"{name}.hinge", compose(ball.origin, turn)
         hinges[name] = (

@@ -7,14 +7,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from robomodel import dynamics
 from robomodel.arrays import Array
 from robomodel.dynamics.actuators.envelopes import inverses
-from robomodel.dynamics.lumped import joint_inertias
+from robomodel.dynamics.kinematics.state import Configuration
+from robomodel.dynamics.lumped import joint_inertias, reflected
 from robomodel.mechanism.continuation import Ends
+from robomodel.opentree.errors import jacobian_of, on_arrays
 from robomodel.opentree.tree import OpenTree
 from robomodel.opentree.tree_joints import sheet
 from robomodel.reach.reachable import Reachable
+from robomodel.scalars import unstack
 from robomodel.tolerances import NOTHING, SAME
 
 
@@ -54,8 +56,8 @@ def armatures(lumped: OpenTree, *, samples: int = 200, seed: int = 0) -> tuple[A
     reached = sheet(lumped.basis.robot, tuple(b for part in parts if part.cluster.kind == "loops"
                                               for b in part.bodies))  # fmt: skip
     q = reached.spread(np.random.default_rng(seed), samples)
-    dense = dynamics.armature(view, q, kind="dense", backend="numpy")
-    g = view.constraint_jacobian(q)
+    dense = on_arrays(reflected, view, q)
+    g = jacobian_of(Configuration(view, unstack(q)), range(view.n_joint_velocities), len(q))
     tied, result = joint_inertias(view), []
     for part in parts:
         cluster, bodies = part.cluster, sorted(part.bodies)

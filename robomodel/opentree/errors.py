@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from robomodel.arrays import Array
-from robomodel.dynamics.kinematics.state import NO_FORCES, State
+from robomodel.dynamics.kinematics.state import NO_FORCES, Configuration, State
 from robomodel.dynamics.recursions.aba import accelerations
 from robomodel.dynamics.recursions.crba import inertia_at
 from robomodel.dynamics.recursions.rnea import forces_at
@@ -178,7 +178,7 @@ class TreeStates:
         return self._states[axes].of(tree)
 
 
-def jacobian_of(state: State, rows: Sequence[int], n: int) -> Array:
+def jacobian_of(state: Configuration, rows: Sequence[int], n: int) -> Array:
     """G's rows (n, rows, nv)."""
     model = state.model
     result = np.zeros((n, len(rows), model.nv))

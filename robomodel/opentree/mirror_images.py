@@ -15,6 +15,7 @@ from robomodel.arrays import Array
 from robomodel.description import JointCoupling, Vec3
 from robomodel.description.poses import link_poses
 from robomodel.mechanism.graph import WORLD
+from robomodel.model.derived import neutral_positions
 from robomodel.model.model import Model
 from robomodel.model.parameters import ENTRIES, INERTIAL, of_joints, pseudo_inertia
 from robomodel.tolerances import WRITTEN
@@ -24,8 +25,8 @@ def symmetric(tree: Model, nominal: Array, values: Array) -> Array:
     """The parameters ``values`` (p,), averaged over mirror images by ``nominal`` (p,)."""
     size, count = len(INERTIAL), len(tree.bodies)
     tens = nominal[: size * count].reshape(count, size)
-    at = tree.joint_positions(tree.neutral())
-    placed = link_poses(tree.description, {n: (float(x),) for n, x in at.items() if not np.ndim(x)})
+    at = neutral_positions(tree)
+    placed = link_poses(tree.description, {n: (x,) for n, x in at.items() if not np.ndim(x)})
     poses = np.tile(np.eye(4), (count, 1, 1))
     for pose, link in zip(poses, (placed[body.name] for body in tree.bodies), strict=True):
         pose[:3, :3], pose[:3, 3] = link.rotation, link.xyz

@@ -20,6 +20,7 @@ from robomodel.description import (
 from robomodel.description import Actuator as ActuatorEnd
 from robomodel.description.transmissions import SIMPLE, actuator_terms
 from robomodel.dynamics.actuators.envelopes import JointLimits, carrying, joint_limits
+from robomodel.dynamics.kinematics.state import neutral_jacobian
 from robomodel.dynamics.lumped import select
 from robomodel.errors import warn_at
 from robomodel.model.actuators import Actuator
@@ -77,7 +78,7 @@ def with_motors_at_neutral(model: Model, tree: Description) -> Description:
     and the least over the range would clip what they give together where ratios are larger.
     """
     _, names, independent_rates = moving_joints(model)
-    rates = model.constraint_jacobian(model.neutral()) @ independent_rates
+    rates = neutral_jacobian(model) @ independent_rates
     scalar = {joint.name for joint in tree.joints if joint.type in ONE_DOF}
     drives: dict[str, list[int]] = {}  # for each joint, the numbers of joints its actuators move
     added = []

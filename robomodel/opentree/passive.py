@@ -15,7 +15,7 @@ import numpy as np
 
 from robomodel.arrays import Array
 from robomodel.description import ONE_DOF, Description, Joint, JointSpring, Spring
-from robomodel.dynamics.kinematics.state import Configuration
+from robomodel.dynamics.kinematics.state import Configuration, neutral_jacobian
 from robomodel.dynamics.lumped import select
 from robomodel.dynamics.recursions.passive import Element, elements
 from robomodel.errors import Source, warn_at
@@ -95,7 +95,7 @@ def moving_joints(model: Model) -> tuple[list[int], list[str], Array]:
     moving = sorted(select(model).moving)
     names = [model.joints[body].name for body in moving for _ in model.nodes[body].freedoms]
     rows = [v for body in moving for v in model.nodes[body].freedoms]
-    rates = model.constraint_jacobian(model.neutral())[rows]
+    rates = neutral_jacobian(model)[rows]
     return moving, names, np.asarray(np.linalg.inv(rates))
 
 

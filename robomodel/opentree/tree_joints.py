@@ -19,7 +19,7 @@ from robomodel.arrays import Array, Mask
 from robomodel.dynamics.lumped import Follower, geared_followers
 from robomodel.errors import UnknownNameError, check_names, few
 from robomodel.mechanism.constraints import LinearConstraint
-from robomodel.model.derived import cached_on_model
+from robomodel.model.derived import cached_on_model, neutral_positions
 from robomodel.model.elements import Cluster
 from robomodel.model.model import Model
 from robomodel.reach.groups import Group, split
@@ -158,7 +158,7 @@ def sheet(model: Model, bodies: tuple[int, ...]) -> Reachable:
 
     What has no limits, or some that leave a full turn, goes :data:`FREE` far.
     """
-    at = model.joint_positions(model.neutral())
+    at = neutral_positions(model)
     ends = {}
     for body in bodies:
         joint, cluster = model.joints[body], model.clusters[model.nodes[body].cluster]

@@ -17,10 +17,10 @@ import numpy as np
 
 from robomodel import dynamics
 from robomodel.arrays import Array
-from robomodel.dynamics.lumped import joint_inertias
+from robomodel.dynamics.lumped import joint_inertias, reflected
 from robomodel.model import Model
 from robomodel.opentree.armatures import Armature, armatures
-from robomodel.opentree.errors import FAIR, percent
+from robomodel.opentree.errors import FAIR, on_arrays, percent
 from robomodel.opentree.tree import OpenTree, judged_tree
 from robomodel.reports.document import (
     Bullets,
@@ -231,7 +231,7 @@ def approximation_errors(
         tree,
         tuple(spins(view)) if lumped.kind != "exact" else (),
         view.dof_names,
-        np.asarray(dynamics.armature(view, kind="dense", backend="numpy")),
+        on_arrays(reflected, view, view.neutral()[None])[0],
         model.description.source.file,
     )
 

@@ -11,12 +11,16 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import TypeAlias
 
+import numpy as np
+
+from robomodel.arrays import Array
 from robomodel.kernels.trace import Traced, handles
 from robomodel.mechanism.graph import WORLD
 from robomodel.mechanism.joints import JointModel, relative_motion
+from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import Cluster, joint_slices
 from robomodel.model.model import Model
-from robomodel.scalars import Scalar, Vector, added, dot
+from robomodel.scalars import Scalar, Vector, added, dot, value_of
 from robomodel.spatial import (
     NO_MOTION,
     ZERO,
@@ -113,6 +117,19 @@ class Configuration:
         ]
         weighted = [[w * x for w, x in zip(weights, column, strict=True)] for column in g]
         return [[dot(row, column) for column in columns or g] for row in weighted]
+
+
+@cached_on_model
+def neutral_jacobian(model: Model) -> Array:
+    """G at neutral: :meth:`Model.constraint_jacobian`, without compiling anything."""
+    rows = Configuration(model, model.neutral().tolist()).rows
+    result = np.zeros((len(rows), model.nv))
+    for cluster in model.clusters:
+        block = rows[cluster.spanning_v]
+        result[cluster.spanning_v, cluster.v] = np.reshape(
+            [value_of(x) for row in block for x in row], (len(block), cluster.nv)
+        )
+    return result
 
 
 @dataclass(frozen=True, slots=True)
