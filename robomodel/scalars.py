@@ -113,6 +113,15 @@ def dot(a: Iterable[S], b: Iterable[S]) -> S:
     return total
 
 
+def sparse_dot(a: Iterable[Scalar], b: Iterable[Scalar]) -> Scalar:
+    """Σ aᵢ bᵢ without terms in which one is a structural zero, which a trace drops, too."""
+    total: Scalar = 0.0
+    for x, y in zip(a, b, strict=True):
+        if not (is_zero(y) or is_zero(x)):
+            total = total + x * y
+    return total
+
+
 def added(a: Vector, b: Vector) -> list[Scalar]:
     """A + b, entry by entry."""
     return [x + y for x, y in zip(a, b, strict=True)]

@@ -31,6 +31,7 @@ from robomodel.scalars import (
     minimum,
     regularity,
     solve,
+    sparse_dot,
     transposed,
 )
 from robomodel.spatial import (
@@ -687,7 +688,7 @@ class LoopConstraint:
     def reduced(self, jacobian: Rows) -> list[list[Scalar]]:
         """K · expand."""
         columns = list(zip(*self.expand, strict=True))
-        return [[dot(row, column) for column in columns] for row in jacobian]
+        return [[sparse_dot(row, column) for column in columns] for row in jacobian]
 
     def _block(self, reduced: Rows, block: Block) -> tuple[list[list[Scalar]], list[float]]:
         """A diagonal block of K_d, and the units of its columns."""
@@ -716,14 +717,14 @@ class LoopConstraint:
         return [*rows, *couplings], [*right, *([0.0] * len(couplings))]
 
     def _spanning(self, z: Sequence[Scalar]) -> list[Scalar]:
-        return [dot(row, z) for row in self.expand]
+        return [sparse_dot(row, z) for row in self.expand]
 
     def jacobian(self, positions: Vector) -> list[list[Scalar]]:
         """G = expand · [1; -K_d⁻¹ K_i]."""
         rows = evaluate_loops(self.links, self.loops, positions, keep=self.keep).jacobian
         m = len(self.independent)
         columns = list(zip(*self.expand, strict=True))
-        right = [[-dot(row, columns[i]) for i in self.independent] for row in rows]
+        right = [[-sparse_dot(row, columns[i]) for i in self.independent] for row in rows]
         solution = self._dependent(rows, right)
         for n, i in enumerate(self.independent):
             solution[i] = [1.0 if n == j else 0.0 for j in range(m)]

@@ -626,25 +626,24 @@ class Displacements:
         return result
 
     def _squares(self, at: Array, there: Array) -> Array:
-        """Σ m d² of each body (bodies, n) between poses."""
-        error = there - at
-        return np.asarray(np.einsum("bnij,bjk,bnik->bn", error, self.inertias, error))
+        """The mean of Σ m d² of each body (bodies,) between poses."""
+        count, n = at.shape[:2]
+        error = (there - at).reshape(count, 3 * n, 4)
+        moments = np.swapaxes(error, 1, 2) @ error / n
+        return np.asarray(np.sum(self.inertias * moments, axis=(1, 2)))
 
     def size(self, at: Array, there: Array) -> float:
         """The root mean square by mass [m] between poses, as of :func:`poses`; 0 without mass."""
-        return self._size(self._squares(at, there))
-
-    def _size(self, squares: Array) -> float:
         mass = float(np.sum(self.inertias[:, 3, 3]))
-        return math.sqrt(max(float(np.sum(np.mean(squares, axis=1))), 0.0) / mass) if mass else 0.0
+        total = float(np.sum(self._squares(at, there)))
+        return math.sqrt(max(total, 0.0) / mass) if mass else 0.0
 
     def of_heavy(self, at: Array, there: Array) -> float:
         """The same by squares of masses [m]: where rods are locked to is for the file to say.
 
         Between poses, as of :func:`poses`.
         """
-        mass = self.inertias[:, 3, 3]
-        squares = np.mean(self._squares(at, there), axis=1)
+        mass, squares = self.inertias[:, 3, 3], self._squares(at, there)
         total = float(mass @ mass)
         return math.sqrt(max(float(mass @ squares), 0.0) / total) if total else 0.0
 
@@ -652,7 +651,8 @@ class Displacements:
         """The root mean square; the body with the largest error, that, and its largest turn."""
         mass, (here, gone) = self.inertias[:, 3, 3], (poses(self.cluster, x) for x in
                                                       (positions, moved))  # fmt: skip
-        squares = self._squares(here, gone)
+        error = gone - here
+        squares = np.einsum("bnij,bnij->bn", error @ self.inertias[:, None], error)
         worst = np.sqrt(
             np.maximum(np.max(squares, axis=1), 0.0) / np.where(mass > 0.0, mass, np.inf)
         )
@@ -661,7 +661,7 @@ class Displacements:
         at, there = (x[body, :, :, :3] for x in (here, gone))
         cosine = (np.einsum("nij,nij->n", at, there) - 1.0) / 2.0
         turn = float(np.max(np.arccos(np.clip(cosine, -1.0, 1.0))))
-        return self._size(squares), (name, float(worst[body]), turn)
+        return self.size(here, gone), (name, float(worst[body]), turn)
 
 
 def rotors(model: Model, cluster: Cluster) -> dict[int, float]:
