@@ -10,10 +10,10 @@ Newton's method converges from any body that can exist.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
 
@@ -253,34 +253,77 @@ def newton(
     self-concordant. To rounding, the Hessian is factored from rows of which it is the Gram matrix:
     near the cones' boundaries it is too ill-conditioned itself.
     """
-    z, root = start, _root(gram)
+    z, along, root = start, _Ways.of(ways), cache(lambda: _root(gram))
     for _ in range(MOST_NEWTON):
-        x = prior.nominal + ways @ z
+        x = prior.nominal + along.moved(z)
         point = prior.point(x)
         data = gram @ z - slope
-        gradient = data + ways.T @ point.gradient
-        step = _step(gram, root, point, ways, gradient, exact=not tolerance)
+        gradient = data + along.slopes(point.gradient)
+        step = _step(gram, root, point, along, gradient, exact=not tolerance)
         drop = -float(gradient @ step)
         value = float(0.5 * z @ gram @ z - slope @ z) + prior.value(x)
         # the two terms of the data may cancel: their rounding counts, not that of their sum
         if drop <= max(ROUNDING * max(abs(value), abs(float(slope @ z))), tolerance):
             return z, True
-        share = _least(point.along(ways @ step), float(data @ step), float(step @ gram @ step))
+        share = _least(
+            point.along(along.moved(step)), float(data @ step), float(step @ gram @ step)
+        )
         if share <= NOTHING:
             return z, True  # rounding
         z = z + share * step
     return z, False
 
 
+@dataclass(frozen=True)
+class _Ways:
+    """Directions (p, f) of parameters; ``chosen`` (f,): single parameters that they are."""
+
+    matrix: Array
+    chosen: Indices | None
+
+    @classmethod
+    def of(cls, matrix: Array) -> _Ways:
+        """The directions, which are single parameters if each is another unit vector."""
+        chosen = np.argmax(matrix, axis=0) if len(matrix) else np.zeros(0, dtype=np.intp)
+        units = np.zeros_like(matrix)
+        units[chosen, np.arange(len(chosen))] = 1.0
+        single = len(set(chosen.tolist())) == len(chosen) and np.array_equal(units, matrix)
+        return cls(matrix, chosen if single else None)
+
+    def moved(self, z: Array) -> Array:
+        """The parameters' motion (p,)."""
+        if self.chosen is None:
+            return np.asarray(self.matrix @ z)
+        result = np.zeros(len(self.matrix))
+        result[self.chosen] = z
+        return result
+
+    def slopes(self, rows: Array) -> Array:
+        """Slopes (..., f) by z, from those by parameters (..., p)."""
+        return np.asarray(rows @ self.matrix if self.chosen is None else rows[..., self.chosen])
+
+    def curvature(self, hessian: Array) -> Array:
+        """The Hessian (f, f) by z."""
+        if self.chosen is None:
+            return np.asarray(self.matrix.T @ hessian @ self.matrix)
+        return np.asarray(hessian[np.ix_(self.chosen, self.chosen)])
+
+
 def _step(
-    gram: Array, root: Array, point: PriorPoint, ways: Array, gradient: Array, *, exact: bool
+    gram: Array,
+    root: Callable[[], Array],
+    point: PriorPoint,
+    ways: _Ways,
+    gradient: Array,
+    *,
+    exact: bool,
 ) -> Array:
     """Newton's step, from the Hessian where that is enough and works, else from its root."""
     if not exact:
         with suppress(np.linalg.LinAlgError):
-            return -solved(gram + ways.T @ point.hessian @ ways, gradient)
-    triangle: Array = np.linalg.qr(np.concatenate([point.rows @ ways, root]))[1]
-    return _newton(triangle, gradient)
+            return -solved(gram + ways.curvature(point.hessian), gradient)
+    rows = np.concatenate([ways.slopes(point.rows), root()])
+    return _newton(np.linalg.qr(rows)[1], gradient)
 
 
 def _root(gram: Array) -> Array:

@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
@@ -38,7 +39,7 @@ from robomodel.model.parameters import (
     with_parameters,
 )
 from robomodel.opentree.errors import Errors, Measure, on_arrays
-from robomodel.opentree.mirror_images import symmetric
+from robomodel.opentree.mirror_images import MirrorImages
 from robomodel.tolerances import NOTHING, TINY
 
 GRAVITY = 10.0  # times as exact as other torques, because it always acts
@@ -161,6 +162,10 @@ class Problem:
         return cls(model, _owners(model), free, nominal, cones, scalars, rows, off, still, hanging,
                    size, last)  # fmt: skip
 
+    @cached_property
+    def _images(self) -> MirrorImages:
+        return MirrorImages.of(self.tree, self.nominal)
+
     def normal_equations(self, weights: Array) -> tuple[Array, Array, float]:
         """A (f, f), b (f,) and c of the squares ½ zᵀ A z - b z + ½ c, weighted by (n, nv)."""
         f = self.rows.shape[2]
@@ -185,7 +190,7 @@ class Problem:
         """The tree with these parameters, to the digits that are written."""
         values = self.nominal.copy()
         values[self.free] += z
-        values = symmetric(self.tree, self.nominal, values)
+        values = self._images.mean(values)
         filed = parameters(self.tree).values
         rounded = [float(f"{each:.9g}") for each in values]
         return with_parameters(self.tree, np.where(self.free, rounded, filed))

@@ -1,13 +1,13 @@
 """Mirror images among a robot's bodies, such as those of a left and a right leg.
 
 Parameters fitted to random states are only as symmetric as these states. If a body is the image of
-another, with its joint and all that carries it, the mean of both is nearer to each
-(:func:`symmetric`).
+another, with its joint and all that carries it, the mean of both is nearer to each.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -21,34 +21,50 @@ from robomodel.model.parameters import ENTRIES, INERTIAL, of_joints, pseudo_iner
 from robomodel.tolerances import WRITTEN
 
 
-def symmetric(tree: Model, nominal: Array, values: Array) -> Array:
-    """The parameters ``values`` (p,), averaged over mirror images by ``nominal`` (p,)."""
-    size, count = len(INERTIAL), len(tree.bodies)
-    tens = nominal[: size * count].reshape(count, size)
-    at = neutral_positions(tree)
-    placed = link_poses(tree.description, {n: (x,) for n, x in at.items() if not np.ndim(x)})
-    poses = np.tile(np.eye(4), (count, 1, 1))
-    for pose, link in zip(poses, (placed[body.name] for body in tree.bodies), strict=True):
-        pose[:3, :3], pose[:3, 3] = link.rotation, link.xyz
-    places = {n: size * count + i for i, (n, kind) in enumerate(of_joints(tree))
-              if kind == "armature"}  # fmt: skip
-    result = values.copy()
-    for mirror in _planes(tens, poses):
-        images = _images(tree, tens, poses, mirror)
-        for body, image in images.items():
-            turn = np.linalg.inv(poses[image]) @ mirror @ poses[body]
+@dataclass(frozen=True, eq=False)
+class MirrorImages:
+    """The mirror images among a tree's bodies, by its parameters ``nominal`` (p,).
+
+    ``turns`` (4, 4) leads from a body's frame to that of its image, mirrored. ``places``: pairs of
+    armatures among the parameters.
+    """
+
+    turns: Mapping[tuple[int, int], Array]
+    places: Sequence[tuple[int, int]]
+
+    @classmethod
+    def of(cls, tree: Model, nominal: Array) -> MirrorImages:
+        """The images by the first of the world's planes by which there are any."""
+        size, count = len(INERTIAL), len(tree.bodies)
+        tens = nominal[: size * count].reshape(count, size)
+        at = neutral_positions(tree)
+        placed = link_poses(tree.description, {n: (x,) for n, x in at.items() if not np.ndim(x)})
+        poses = np.tile(np.eye(4), (count, 1, 1))
+        for pose, link in zip(poses, (placed[body.name] for body in tree.bodies), strict=True):
+            pose[:3, :3], pose[:3, 3] = link.rotation, link.xyz
+        places = {n: size * count + i for i, (n, kind) in enumerate(of_joints(tree))
+                  if kind == "armature"}  # fmt: skip
+        for mirror in _planes(tens, poses):
+            if images := _images(tree, tens, poses, mirror):
+                turns = {(body, image): np.linalg.inv(poses[image]) @ mirror @ poses[body]
+                         for body, image in images.items()}  # fmt: skip
+                pairs = (images | _rotors(tree, images)).items()
+                return cls(turns, [(places[body], places[image]) for body, image in pairs
+                                   if body in places and image in places])  # fmt: skip
+        return cls({}, [])
+
+    def mean(self, values: Array) -> Array:
+        """The parameters ``values`` (p,), averaged over images."""
+        size, result = len(INERTIAL), values.copy()
+        for (body, image), turn in self.turns.items():
             j = turn @ pseudo_inertia(values[size * body : size * (body + 1)].tolist()) @ turn.T
             inertia = np.trace(j[:3, :3]) * np.eye(3) - j[:3, :3]
             ten = np.array([j[3, 3], *j[:3, 3], *(inertia[i, k] for i, k in ENTRIES)])
             part = slice(size * image, size * (image + 1))
             result[part] = 0.5 * (values[part] + ten)
-        for body, image in (images | _rotors(tree, images)).items():
-            here, there = places.get(body), places.get(image)
-            if here is not None and there is not None:
-                result[there] = 0.5 * (values[here] + values[there])
-        if images:
-            break
-    return result
+        for here, there in self.places:
+            result[there] = 0.5 * (values[here] + values[there])
+        return result
 
 
 def _planes(tens: Array, poses: Array) -> list[Array]:

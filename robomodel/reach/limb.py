@@ -33,7 +33,7 @@ from robomodel.model.parameters import inertial_parameters, pseudo_inertia
 from robomodel.model.spins import find_spins, locked
 from robomodel.reach.motions import ClusterMotion, full_rank_rows
 from robomodel.scalars import stack, unstack, value_of
-from robomodel.tolerances import CLOSED, MOVES, NOTHING, SINGULAR, TINY, WITHIN, WRITTEN
+from robomodel.tolerances import CLOSED, MOVES, NOTHING, SAME, SINGULAR, TINY, WITHIN, WRITTEN
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -656,7 +656,7 @@ class Displacements:
         worst = np.sqrt(
             np.maximum(np.max(squares, axis=1), 0.0) / np.where(mass > 0.0, mass, np.inf)
         )
-        body = int(np.argmax(worst))
+        body = int(np.argmax(worst >= (1.0 - SAME) * np.max(worst)))  # the first of equals
         name = self.model.nodes[self.cluster.bodies[body]].name
         at, there = (x[body, :, :, :3] for x in (here, gone))
         cosine = (np.einsum("nij,nij->n", at, there) - 1.0) / 2.0
