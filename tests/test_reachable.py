@@ -403,6 +403,65 @@ def test_inverse_kinematics_stays_on_the_assembly_mode_of_its_guess() -> None:
                     assert "another assembly mode of 'crank'" in str(caught[0].message)
 
 
+def from_the_other_end() -> str:
+    """The crank-rocker of :func:`texts.four_bar` from the rocker on, cut at the crank's pin.
+
+    The coupler's axes are the same, with their origin at the other pin.
+    """
+    return robot(
+        link("crank"),
+        link("coupler"),
+        link("rocker"),
+        joint("j_rocker", "base", "rocker", "1.1 0 0"),
+        joint("j_pin", "rocker", "coupler", "0.7 0 0"),
+        joint("j_crank", "base", "crank"),
+        loop("closing", "revolute", "crank", "coupler", "0.5 0 0", "-1 0 0"),
+    )
+
+
+def circuit(crank: Array, side: float) -> tuple[Array, Array]:
+    """Turns of that crank-rocker's coupler and rocker, by where two circles meet (closed form)."""
+    pin = 0.5 * np.stack([np.cos(crank), np.sin(crank)])
+    away = np.array([[1.1], [0.0]]) - pin
+    size = np.hypot(*away)
+    along = (1.0 - 0.7**2 + size**2) / (2.0 * size)
+    up = side * np.sqrt(1.0 - along**2) * np.stack([-away[1], away[0]])
+    end = pin + (along * away + up) / size
+    return np.arctan2(*(end - pin)[::-1]), np.arctan2(end[1], end[0] - 1.1)
+
+
+@pytest.mark.parametrize("independent", ["j_crank", "j_coupler", "j_rocker", "j_pin"])
+def test_another_circuit_is_named_whatever_is_independent(independent: str) -> None:
+    """Points that only the other circuit reaches: the nearest of the guess's, and the words."""
+    text = from_the_other_end() if independent == "j_pin" else four_bar()
+    model = rm.load(text, independent=[independent])
+    tip = "coupler", (-0.5, 0.3, 0.0) if independent == "j_pin" else (0.5, 0.3, 0.0)
+
+    def points(crank: Array, side: float) -> Array:
+        turn = np.exp(1j * circuit(crank, side)[0])
+        at = 0.5 * np.exp(1j * crank) + (0.5 + 0.3j) * turn
+        return np.stack([at.real, at.imag], axis=1)
+
+    dense, at = points(np.linspace(0.0, math.tau, 4000), 1.0), np.array([0.8])
+    coupler, rocker = circuit(at, 1.0)
+    turns = {
+        "j_crank": at,
+        "j_coupler": coupler - at,
+        "j_rocker": rocker,
+        "j_pin": coupler - rocker,
+    }
+    guess = np.concatenate([turns[name] for name in model.joint_names])
+    np.testing.assert_allclose(rm.frame_pose(model, guess, tip)[:2, 3], points(at, 1.0)[0])
+    for crank in (0.3, 2.8, 5.5):
+        goal = np.append(points(np.array([crank]), -1.0)[0], 0.0)
+        with pytest.warns(RuntimeWarning, match="another assembly mode of '.*' reaches it"):
+            q = rm.inverse_kinematics(model, {tip: goal}, guess=guess)
+        found = rm.frame_pose(model, q, tip)[:2, 3]
+        nearest = float(np.min(np.linalg.norm(dense - goal[:2], axis=1)))
+        assert nearest > 0.01
+        assert abs(float(np.linalg.norm(found - goal[:2])) - nearest) < 1e-6
+
+
 # ---- parameters ----------------------------------------------------------------------------------
 
 

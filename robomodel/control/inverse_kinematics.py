@@ -29,6 +29,7 @@ from robomodel.model.configurations.states import check_finite
 from robomodel.model.derived import cached_on_model
 from robomodel.model.model import Model
 from robomodel.motion import tangent
+from robomodel.reach.drawing import elsewhere, in_other_modes
 from robomodel.reach.reachable import Branches, Reachable, from_configuration, reachable
 from robomodel.tolerances import EXACTLY_CLOSED, NOTHING
 
@@ -259,13 +260,14 @@ class InverseKinematics(Controller):
         Where a path leads there after all, the row is taken there.
         """
         result: dict[int, list[str]] = {}
-        model, rng = self.model, np.random.default_rng(0)
-        if not any(cluster.implicit for cluster in model.clusters):
+        rows = rows[~search.reached[rows]]
+        if not len(rows) or not any(cluster.implicit for cluster in self.model.clusters):
             return result
-        drawn = [model.random_configuration(rng, branch="any") for _ in range(DRAWN)]
-        for row in rows[~search.reached[rows]]:
-            starts = self._nearest(search, row, np.array(drawn))[:restarts]
-            targets = np.tile(search.targets[row], (restarts, 1))
+        near = reach is reachable(self.model)
+        drawn = in_other_modes(self.model) if near else elsewhere(reach)
+        for row in rows if len(drawn) else ():
+            starts = self._nearest(search, row, drawn)[:restarts]
+            targets = np.tile(search.targets[row], (len(starts), 1))
             again = self._search(targets, starts, free=True)
             again.finish(iterations, tolerance)
             for n in np.flatnonzero(again.reached):

@@ -17,7 +17,8 @@ from robomodel.model.configurations import functions
 from robomodel.model.configurations.following import is_closed
 from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import Cluster, columns_of
-from robomodel.reach.reachable import from_configuration, random_poses, reachable
+from robomodel.reach.motions import ClusterMotion
+from robomodel.reach.reachable import Reachable, from_configuration, random_poses, reachable
 from robomodel.tolerances import CLOSED, NEARLY_CLOSED, NOTHING
 
 if TYPE_CHECKING:
@@ -169,6 +170,39 @@ def _of_any_mode(model: Model, rng: Generator) -> Array:
     for cluster in pending:
         q[cluster.q] = known[cluster.q]
     return np.asarray(q)
+
+
+@cached_on_model
+def assembled(model: Model) -> Array:
+    """Configurations (n, nq) of all assembly modes, whichever joints are independent.
+
+    Linkages are closed from random positions of all of their joints, within limits.
+    """
+    rng = np.random.default_rng(20261129)
+    q = reachable(model).draw(rng, GUESSES[-1], only=())
+    for cluster in model.clusters:
+        if not (cluster.implicit and cluster.nv):
+            continue
+        motion = ClusterMotion.of(model, cluster)
+        ranges = _sampling(model).ranges[cluster.index]
+        guesses = random_positions(cluster.geometry, ranges, rng, len(q))
+        at, gap = newton.close(motion.geometry, guesses, rows=cluster.closing_rows)
+        at = at[is_closed(cluster, at, gap) & motion.within(at)]
+        if len(at):
+            q[:, cluster.q] = at[rng.integers(len(at), size=len(q))]
+    return q
+
+
+@cached_on_model
+def in_other_modes(model: Model) -> Array:
+    """Those of :func:`assembled` to which no path from the neutral configuration was found."""
+    return elsewhere(reachable(model))
+
+
+def elsewhere(reach: Reachable) -> Array:
+    """Those of :func:`assembled` to which no path was found in a set."""
+    q = assembled(reach.model)
+    return q[~reach.connected(q)]
 
 
 def _closed(model: Model, linkages: Sequence[Cluster], guesses: Array) -> tuple[Array, Array]:
