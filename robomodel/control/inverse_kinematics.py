@@ -263,20 +263,22 @@ class InverseKinematics(Controller):
         rows = rows[~search.reached[rows]]
         if not len(rows) or not any(cluster.implicit for cluster in self.model.clusters):
             return result
-        near = reach is reachable(self.model)
-        drawn = in_other_modes(self.model) if near else elsewhere(reach)
+        neutral = reach is reachable(self.model)
+        drawn = in_other_modes(self.model) if neutral else elsewhere(reach)
         for row in rows if len(drawn) else ():
             starts = self._nearest(search, row, drawn)[:restarts]
             targets = np.tile(search.targets[row], (len(starts), 1))
             again = self._search(targets, starts, free=True)
             again.finish(iterations, tolerance)
-            for n in np.flatnonzero(again.reached):
-                names = reach.elsewhere(again.q[n])
-                if not names:
-                    search.replace(np.array([row]), again.only(int(n)))
-                    result.pop(int(row), None)
-                    break
-                result.setdefault(int(row), names)
+            found = np.flatnonzero(again.reached)
+            if not len(found):
+                continue
+            near = found[reach.connected(again.q[found])]
+            names = [] if len(near) else reach.elsewhere(again.q[found[0]])
+            if names:
+                result[int(row)] = names
+            else:
+                search.replace(np.array([row]), again.only(int((*near, *found)[0])))
         return result
 
     def _nearest(self, search: Search, row: int, q: Array) -> Array:

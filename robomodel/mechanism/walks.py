@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 WALK_STRIDE = 0.15  # [rad, sizes] of several freedoms: of 768 none ended where smaller ones do not
 WALK_ALONG = 0.1  # the same along paths of one freedom
 SHORTEST_SHARE = 1e-4  # share of a stride below which halving does not go
+LONGEST_LEAD = 200  # strides at most to a target
 LONGEST_PATH = 60.0  # [rad, sizes] of each half of a path
 ROUND = 10.0 * WALK_ALONG  # of a path that comes back to where it began, at least
 LONG_SHARE = 0.7  # of random strides; the others are shorter
@@ -78,19 +79,21 @@ def lead(
     goal: Array,
     shortest: float = SHORTEST_SHARE,
     alike: Indices | None = None,
+    strides: int = LONGEST_LEAD,
 ) -> tuple[Points, Array, Array]:
     """Points led straight to where joints have the positions ``goal`` (n, k), or towards it.
 
     The nearest points; what stopped each, nothing where it arrived; how far limits were passed by
     the last stride of each (n, limits). ``shortest``: what strides that are refused are shortened
-    to, a share of the longest. ``alike``: numbers of rows of which one that arrives is enough.
+    to, a share of the longest. ``alike``: numbers of rows of which one that arrives is enough;
+    ``strides``: how many there are at most.
     """
     count, places = len(p.q), joints.places
     ends, over = np.zeros(count, dtype=int), np.zeros((count, len(along.limits.places)))
     missing = goal - p.q[:, places]
     off, longest = np.linalg.norm(missing, axis=1), np.full(count, WALK_STRIDE)
     going = np.flatnonzero(off > ROUNDING)
-    for _ in range(200):  # strides at most to a target
+    for _ in range(strides):
         if not len(going):
             break
         here = p[going]

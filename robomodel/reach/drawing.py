@@ -195,12 +195,12 @@ def assembled(model: Model) -> Array:
 
 @cached_on_model
 def in_other_modes(model: Model) -> Array:
-    """Those of :func:`assembled` to which no path from the neutral configuration was found."""
+    """Configurations (n, nq) to which no path from the neutral one was found, of all modes."""
     return elsewhere(reachable(model))
 
 
 def elsewhere(reach: Reachable) -> Array:
-    """Those of :func:`assembled` to which no path was found in a set."""
+    """Configurations (n, nq) of all assembly modes to which no path was found in a set."""
     q = assembled(reach.model)
     return q[~reach.connected(q)]
 

@@ -38,6 +38,7 @@ from robomodel.mechanism.continuation import (
 from robomodel.mechanism.copies import Image, images
 from robomodel.mechanism.joints import Revolute
 from robomodel.mechanism.walks import (
+    LONGEST_LEAD,
     WALK_ALONG,
     WALK_STRIDE,
     Path,
@@ -60,7 +61,10 @@ if TYPE_CHECKING:
 WALKERS, BEGIN, ROUNDS, STRIDES = 96, 60, 8, 10  # walks that spread points; strides before, between
 MANY_DRAWS = 32  # draws at once, which show how many points these are, and may walk on from them
 FEW_STRIDES, MANY_STRIDES = 4, 24  # from such a point to a configuration that is drawn
-TRIED = 12  # points to which a path is looked for
+# nearest points to which straight ways are looked for, and more where none led there; strides
+TRIED, MANY_TRIED = 12, (48, 100)
+# walks from a configuration, nearest points to which ways lead from their ends, strides of these
+WALKED, BY_WALKS, ROUNDS_OF_WALKS = 16, (2, 40), (1, 5)
 LEAST_SHARE = 0.1  # of a box of joints' positions: with less of it reached, walks are shorter
 SAME_POINT = 1e-7  # [rad, sizes] between a configuration and where a stride along a path leads
 CHAIN = 30.0  # frames that are off by e each miss each other by up to so many e
@@ -334,13 +338,24 @@ class Group:
 
     # ---- membership
 
-    def contains(self, q: Array) -> Mask:
-        """Which closed configurations (n, nq) within limits a path leads to, as far as is known."""
+    def contains(self, q: Array, *, quick: bool = False) -> Mask:
+        """Which closed configurations (n, nq) within limits a path leads to, as far as is known.
+
+        Straight ways join them to the nearest points of the set, at first from where they are, then
+        from where random walks get; ``quick``: no walks.
+        """
         if not self.freedoms:
             return np.asarray(np.max(np.abs(self._away(self.start[None], q)), axis=1) < SAME_POINT)
         if self.freedoms == 1:
             return np.array([self._on(x) for x in q], dtype=bool)
-        return self._led(q)
+        found = self._led(self.along.at(q), TRIED)
+        if quick or found.all():
+            return found
+        for search in (self._led_far, self._met):
+            left = np.flatnonzero(~found)
+            if len(left):
+                found[left] = search(q[left])
+        return found
 
     def _away(self, q0: Array, q1: Array) -> Array:
         """The way between configurations but for full turns."""
@@ -357,21 +372,51 @@ class Group:
         off = np.linalg.norm(self._away(there, np.broadcast_to(q, there.shape)), axis=1)
         return bool(np.any(closed & (size < 1.5 * WALK_ALONG) & (off < SAME_POINT)))
 
-    def _led(self, q: Array) -> Mask:
-        """For which rows one of the nearest points of the pool is reached straight from there."""
-        pool, joints, tried = self.pool, self.joints, min(TRIED, len(self.pool.q))
-        ways = np.empty((len(q), tried, pool.n.shape[1]))
-        for x, mine in zip(q, ways, strict=True):
+    def _led(
+        self, p: Points, tried: int, strides: int = LONGEST_LEAD, of: Indices | None = None
+    ) -> Mask:
+        """From which points one of the nearest ``tried`` of the pool is reached straight.
+
+        ``of``: numbers of what each point stands for, for which one of them is enough.
+        """
+        pool, joints, tried = self.pool, self.joints, min(tried, len(self.pool.q))
+        ways = np.empty((len(p.q), tried, pool.n.shape[1]))
+        for x, mine in zip(p.q, ways, strict=True):
             away = self._away(np.broadcast_to(x, pool.q.shape), pool.q)
             mine[:] = away[np.argsort(np.linalg.norm(away, axis=1))[:tried]]
-        start = self.along.at(np.repeat(q, tried, axis=0))
+        start = p[np.repeat(np.arange(len(p.q)), tried)]
         goal = start.q[:, joints.places] + ways.reshape(-1, ways.shape[2]) @ joints.rows.T
-        found, alike = np.zeros(len(q), dtype=bool), np.repeat(np.arange(len(q)), tried)
-        nearest = np.arange(len(alike)) % tried < 2
+        alike = np.repeat(np.arange(len(p.q)) if of is None else of, tried)
+        found, nearest = (
+            np.zeros(np.max(alike, initial=-1) + 1, bool),
+            np.arange(len(alike)) % tried < 2,
+        )
         for some in (nearest, ~nearest):  # most are found from the nearest
             rows = np.flatnonzero(some & ~found[alike])
-            led = lead(self.along, start[rows], joints, goal[rows], alike=alike[rows])[1]
-            found[alike[rows[led == Ends.FINE]]] = True
+            led = lead(
+                self.along, start[rows], joints, goal[rows], alike=alike[rows], strides=strides
+            )
+            found[alike[rows[led[1] == Ends.FINE]]] = True
+        return found
+
+    def _led_far(self, q: Array) -> Mask:
+        """From which configurations one of many points of the pool is reached straight."""
+        return self._led(self.along.at(q), *MANY_TRIED)
+
+    def _met(self, q: Array) -> Mask:
+        """From which configurations walks, the same ones, get to where points are led from."""
+        rng, found = np.random.default_rng(GROUP_SEED), np.zeros(len(q), dtype=bool)
+        for rounds in ROUNDS_OF_WALKS:
+            left, ends = np.flatnonzero(~found), list[Points]()
+            p = self.along.at(np.repeat(q[left], WALKED, axis=0))
+            for _ in range(rounds):
+                d = np.tile(rng.standard_normal((WALKED, self.freedoms)), (len(left), 1))
+                p, _ = wander(self.along, p, rng, MANY_STRIDES, d, np.full(len(d), WALK_STRIDE))
+                ends.append(p)
+            of = np.tile(np.repeat(np.arange(len(left)), WALKED), rounds)
+            found[left] = self._led(joined(ends), *BY_WALKS, of)
+            if found.all():
+                break
         return found
 
     # ---- positions

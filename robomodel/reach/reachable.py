@@ -62,10 +62,10 @@ class Linkage:
         """All positions (n, spanning) from its part of q (n, nq)."""
         return np.array([spanning_start(self.cluster, x) for x in q])
 
-    def leads_to(self, q: Array) -> bool:
-        """True if a path leads to where a closed part of q is."""
+    def leads_to(self, q: Array, *, quick: bool = False) -> bool:
+        """True if a path leads to where a closed part of q is; see :meth:`Group.contains`."""
         at = self.positions(q[None])
-        return all(group.contains(at)[0] for group in self.groups)
+        return all(group.contains(at, quick=quick)[0] for group in self.groups)
 
     def rows(self, joints: Sequence[str]) -> list[Array]:
         """Rows (k, n) of the velocities of joints of one freedom by the motions of each group.
@@ -248,8 +248,17 @@ class Reachable:
         return inside
 
     def connected(self, q: Array) -> Mask:
-        """Which closed configurations (n, nq) have linkages to which paths lead, limits aside."""
-        return np.array([not self.elsewhere(x) for x in q], dtype=bool)
+        """Which closed configurations (n, nq) have linkages to which ways lead, limits aside.
+
+        With several freedoms straight ways from points that are known, alone.
+        """
+        found = np.ones(len(q), dtype=bool)
+        for linkage in self.linkages:
+            for group in linkage.groups:
+                left = np.flatnonzero(found)
+                at = linkage.positions(q[left][:, linkage.cluster.q])
+                found[left] = group.contains(at, quick=True)
+        return found
 
     def elsewhere(self, q: Array, only: Sequence[Cluster] | None = None) -> list[str]:
         """The names of linkages that no path leads to where a closed q (nq,) has them.
@@ -427,9 +436,9 @@ def leads_to(model: Model, cluster: Cluster, start: Array, q: Array) -> bool:
     Within limits, but for those that the end passes.
     """
     neutral = next(each for each in reachable(model).linkages if each.cluster is cluster)
-    if neutral.leads_to(q) and neutral.leads_to(start):
+    if neutral.leads_to(q, quick=True) and neutral.leads_to(start, quick=True):
         return True
-    return _linkage(model, cluster, q).leads_to(start)
+    return _linkage(model, cluster, q).leads_to(start, quick=True)
 
 
 def mode_notes(model: Model) -> tuple[str, ...]:

@@ -435,14 +435,14 @@ def _has_another_mode(motion: ClusterMotion, group: Group, rng: np.random.Genera
     known = np.concatenate([start[None], group.pool.q[:: 1 + len(group.pool.q) // MODES]])
     others = (x for n in range(0, len(left), MODES) for x in _outside(group, left[n : n + MODES]))
     return any(
-        not np.any(group.starting(other).contains(known))
+        not np.any(group.starting(other).contains(known, quick=True))
         for other in itertools.islice(others, MODES - 1)
     )
 
 
 def _outside(group: Group, q: Array) -> Array:
     """Closed configurations (n, nq) without those that a path leads to."""
-    return np.asarray(q[~group.contains(q)])
+    return np.asarray(q[~group.contains(q, quick=True)])
 
 
 def _modes(model: Model, motion: ClusterMotion, ways: Sequence[Array]) -> Iterator[str]:
