@@ -105,15 +105,12 @@ def _of_cluster(model: Model, cluster: Cluster, share: float) -> list[Spin]:
 
     @cache
     def others() -> list[_Place]:
-        """Further configurations of the cluster."""
-        places = []
-        for _ in range(3):  # a line must be the same at other configurations
-            step = rng.standard_normal(cluster.nv) @ still.motions
-            moved = geometry.integrate(start, 0.2 * step / np.linalg.norm(step) * unit)
-            q, gap = close(geometry, moved[None], ToNearest(), rows=rows)
-            if gap[0] <= CLOSED:
-                places.append(_Place(geometry, q[0], _motions(model, cluster, q[0]), unit))
-        return places
+        """Further configurations of the cluster: a line must be the same there."""
+        steps = rng.standard_normal((3, cluster.nv)) @ still.motions
+        steps *= 0.2 / np.linalg.norm(steps, axis=1, keepdims=True)
+        moved = geometry.integrate(start, steps * unit)
+        q, gap = close(geometry, moved, ToNearest(), rows=rows)
+        return [_Place(geometry, x, _motions(model, cluster, x), unit) for x in q[gap <= CLOSED]]
 
     result: list[Spin] = []
     turning: set[int] = set()
