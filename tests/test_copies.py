@@ -129,10 +129,11 @@ def test_analyses_start_from_those_of_copies() -> None:
     """Configurations of one, closed again, and its rank: without another search."""
     model = loaded(with_copy(instance("spherical four-bar", 6, 1e-7)[0], noise=2e-8), mend=False)
     one, other = (problem(model, n) for n in range(2))
-    before: list[ClosedConfigurations] = []
+    before: dict[NamelessProblem, ClosedConfigurations] = {}
     first, second = explore(one.problem, before), explore(other.problem, before)
     assert first.original is None
-    assert before == [first]
+    assert [*before.values()] == [first, second]
+    assert explore(other.problem, before) is second
     assert second.original is not None
     assert second.original[0] is first
     assert np.max(np.abs(second.drawn - second.original[1].positions(first.drawn))) < 1e-3

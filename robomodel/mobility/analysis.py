@@ -89,7 +89,7 @@ def mobility_of(problem: ClusterProblem) -> int:
 class Analysed:
     """Results on a robot's clusters: the analysis of their copies starts from these."""
 
-    explored: list[ClosedConfigurations] = field(default_factory=list)
+    explored: dict[NamelessProblem, ClosedConfigurations] = field(default_factory=dict)
     decided: list[Decided] = field(default_factory=list)
 
 

@@ -109,25 +109,25 @@ def _closed_in_parts(
 
 
 def explore(
-    problem: ClusterProblem, before: list[ClosedConfigurations] | None = None
+    problem: ClusterProblem, before: dict[NamelessProblem, ClosedConfigurations] | None = None
 ) -> ClosedConfigurations:
     """As :func:`sample`, kept for clusters that differ in names only (left and right legs).
 
     ``before``: those of other clusters, to which these are added. A copy of one of these takes its
     configurations, closed again.
     """
-    nameless = NamelessProblem.of(problem)
-    for each in before or ():
-        if (copied := each.copied(nameless.for_many)) is not None:
-            return copied
+    nameless, before = NamelessProblem.of(problem), {} if before is None else before
+    if nameless in before:
+        return before[nameless]
+    originals = [each for each in before.values() if each.original is None]
+    copies = (each.copied(nameless.for_many) for each in originals)
+    found = next((each for each in copies if each is not None), None)
     try:
-        found = _explored(nameless)
+        before[nameless] = _explored(nameless) if found is None else found
     except ClusterError:
         sample(problem)  # raises the error with names and places
         raise
-    if before is not None:
-        before.append(found)
-    return found
+    return before[nameless]
 
 
 @dataclass(frozen=True, slots=True)
