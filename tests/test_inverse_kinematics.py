@@ -383,7 +383,7 @@ def test_loops_compile_nothing_and_keep_no_memory(
     still, sizes = np.zeros(model.nv), []
     controls[0](q, 1e-3, targets)
     controls[1](q, still, targets)
-    monkeypatch.setattr("robomodel.kernels.function.compile_program", refuse)
+    monkeypatch.setattr("robomodel.kernels.compile.compile_program", refuse)
     tracemalloc.start()
     for _ in range(2):
         for _ in range(50):

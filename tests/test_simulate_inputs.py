@@ -340,7 +340,7 @@ def test_a_bar_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     """NumPy gives the same motion."""
-    from robomodel.kernels import NoCompilerError, function
+    from robomodel.kernels import NoCompilerError
 
     model, q, v = crank_rocker()
     found = rm.simulate(model, q, v, duration=0.05, step=0.01, method="rk4")
@@ -348,7 +348,7 @@ def test_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_args: object, **_options: object) -> None:
         raise NoCompilerError("none wanted")
 
-    monkeypatch.setattr(function, "compile_program", refuse)
+    monkeypatch.setattr("robomodel.kernels.compile.compile_program", refuse)
     slow = rm.simulate(rm.robots.load("crank_rocker"), q, v, duration=0.05, step=0.01, method="rk4")
     np.testing.assert_allclose(slow.q, found.q, rtol=0, atol=1e-14)
 

@@ -15,19 +15,20 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
-from typing import Any, TypeAlias, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from robomodel.errors import warn
-from robomodel.kernels.compile import CompiledUfunc, NoCompilerError, compile_program, compile_ptx
-from robomodel.kernels.llvm.assembly import X86
 from robomodel.kernels.plan import Iteration
 from robomodel.kernels.program import Dtype, Program
 from robomodel.kernels.threads import LONGEST_PIECE, run_ufunc
 from robomodel.kernels.trace import Trace
 from robomodel.scalars import Scalar, stack, unstack
+
+if TYPE_CHECKING:
+    from robomodel.kernels.compile import CompiledUfunc
 
 Array: TypeAlias = NDArray[Any]
 Build: TypeAlias = Callable[..., Sequence[Scalar]]
@@ -186,6 +187,8 @@ class TracedFunction:
     @cached_property
     def _compiled(self) -> CompiledUfunc | None:
         if self.compiles and all(self.sizes):
+            from robomodel.kernels.compile import NoCompilerError
+
             with suppress(NoCompilerError):
                 return self.compiled(self.dtype)
         return None
@@ -251,6 +254,8 @@ class TracedFunction:
 
     def ptx(self, dtype: Dtype = "float64", parts: Sequence[int] = ()) -> str:
         """PTX for NVIDIA's cards; ``parts``: of the state, with an iteration."""
+        from robomodel.kernels.compile import compile_ptx
+
         return compile_ptx(
             lambda: self.program,
             f"{self.name}_{dtype}",
@@ -264,6 +269,8 @@ class TracedFunction:
 
 
 def _compiled(function: TracedFunction, dtype: Dtype) -> CompiledUfunc:
+    from robomodel.kernels.compile import compile_program
+
     return compile_program(
         function.program if function.key is None else lambda: function.program,
         function.sizes,
@@ -482,6 +489,8 @@ class Results:
     def watch(self, arguments: Sequence[ArrayLike], numbers: Any) -> None:
         """Warn if something was raised that left numbers that are not finite."""
         if self.raised is not None and self.raised[0] and self.explain is not None:
+            from robomodel.kernels.llvm.assembly import X86
+
             if X86:
                 self.raised[0] = 0
             _tell(self.name, self.explain, arguments, numbers)
