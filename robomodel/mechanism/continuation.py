@@ -97,10 +97,14 @@ class Points:
         """These points with others in some rows."""
         if len(rows) == len(self.q):
             return others
-        parts = [np.array(getattr(self, each.name)) for each in fields(self)]
-        for part, each in zip(parts, fields(self), strict=True):
-            part[rows] = getattr(others, each.name)
-        return Points(*parts)
+        found = Points(*(np.array(getattr(self, each.name)) for each in fields(self)))
+        found.move(rows, others)
+        return found
+
+    def move(self, rows: Indices, others: Points) -> None:
+        """Set some rows to others."""
+        for each in fields(self):
+            getattr(self, each.name)[rows] = getattr(others, each.name)
 
 
 def joined(parts: Sequence[Points]) -> Points:

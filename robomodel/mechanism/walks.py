@@ -92,7 +92,7 @@ def lead(
     ends, over = np.zeros(count, dtype=int), np.zeros((count, len(along.limits.places)))
     missing = goal - p.q[:, places]
     off, longest = np.linalg.norm(missing, axis=1), np.full(count, WALK_STRIDE)
-    going = np.flatnonzero(off > ROUNDING)
+    going, p = np.flatnonzero(off > ROUNDING), p[np.arange(count)]  # a copy, whose rows are moved
     for _ in range(strides):
         if not len(going):
             break
@@ -105,7 +105,7 @@ def lead(
         nearer = (end == Ends.FINE) & (size < off[going])
         ends[going] = np.where(nearer, Ends.FINE, np.where(end, end, Ends.TURNED))
         on = going[nearer]
-        p = p.put(on, there[np.flatnonzero(nearer)])
+        p.move(on, there[np.flatnonzero(nearer)])
         missing[on], off[on] = left[nearer], size[nearer]
         longest[going] *= np.where(nearer, 2.0, 0.5)
         longest = np.minimum(longest, WALK_STRIDE)

@@ -125,11 +125,23 @@ class GroupMechanism:
         rows[self.columns] = self.basis
         return rows
 
+    @cached_property
+    def _units(self) -> Array | None:
+        """The basis' diagonal, if it has nothing else: where all joints move, without couplings."""
+        units = np.diagonal(self._whole)
+        return units if np.array_equal(self._whole, np.diag(units)) else None
+
     def step(self, q: Array, d: Array, case: Indices | None = None) -> tuple[Array, Array, Array]:
         """As of :class:`robomodel.mechanism.continuation.Mechanism`."""
-        there, values, k = self.geometry.step(q, d @ self._whole.T)
-        k = (k.reshape(-1, k.shape[2]) @ self._whole).reshape(*k.shape[:2], d.shape[1])
-        return there.copy(), values * self.row_unit, k * self.row_unit[:, None]
+        units = self._units
+        moved = d @ self._whole.T if units is None else d * units
+        there, values, k = self.geometry.step(q, moved)
+        if units is None:
+            k = (k.reshape(-1, k.shape[2]) @ self._whole).reshape(*k.shape[:2], d.shape[1])
+        else:
+            k *= units
+        k *= self.row_unit[:, None]
+        return there.copy(), values * self.row_unit, k
 
     def away(self, q0: Array, q1: Array, case: Indices | None = None) -> Array:
         """As of :class:`robomodel.mechanism.continuation.Mechanism`."""
