@@ -503,15 +503,16 @@ def test_clusters_that_differ_in_names_only_are_studied_once(
 ) -> None:
     """Left and right legs, and a robot that is loaded again; what is wrong is said by name."""
     from robomodel.mobility import exploration
+    from robomodel.mobility.exploration import ClosedConfigurations, Open
 
     studied: list[str] = []
-    sample = exploration.sample
+    sampled = exploration._sampled
 
-    def counting(question: ClusterProblem) -> object:
+    def counting(question: ClusterProblem) -> ClosedConfigurations | Open:
         studied.append(question.name)
-        return sample(question)
+        return sampled(question)
 
-    monkeypatch.setattr(exploration, "sample", counting)
+    monkeypatch.setattr(exploration, "_sampled", counting)
     exploration._explored.cache_clear()
     model = rm.robots.load("tello")
     linkages = [cluster for cluster in model.clusters if cluster.implicit]
@@ -532,3 +533,4 @@ def test_clusters_that_differ_in_names_only_are_studied_once(
         error = refused(far.replace('<loop name="loop"', f'<loop name="{name}"'))
         assert f"'{name}'" in str(error)
         assert "cannot close" in str(error)
+    assert len(studied) == 3  # also what does not close

@@ -47,8 +47,31 @@ REGULAR_POINT = 0.01
 NEAR_START = 0.01  # of the cluster's size: a start as near to closing says where to close
 
 
+@dataclass(frozen=True, eq=False)
+class Open:
+    """Loops that do not close anywhere: the configuration with the least gap, and that.
+
+    ``flipped``: they close there, but with an axis the wrong way round.
+    """
+
+    q: Array
+    gap: float
+    flipped: bool
+
+
 def sample(problem: ClusterProblem) -> ClosedConfigurations:
     """Random closed configurations, near the start and anywhere. Raises ClusterError for none."""
+    return _closed(problem, _sampled(problem))
+
+
+def _closed(problem: ClusterProblem, found: ClosedConfigurations | Open) -> ClosedConfigurations:
+    """The configurations, if loops close. Raises ClusterError with names and places if not."""
+    if isinstance(found, Open):
+        raise _not_closing(problem, found)
+    return found
+
+
+def _sampled(problem: ClusterProblem) -> ClosedConfigurations | Open:
     geometry = problem.geometry
     rng = np.random.default_rng(20240607)
     exact = CLOSED * max(1.0, problem.scale)
@@ -81,7 +104,7 @@ def sample(problem: ClusterProblem) -> ClosedConfigurations:
     q, gaps = (np.concatenate(parts) for parts in zip(*batches, strict=True))
     q = q[gaps <= enough]
     if not len(q):
-        raise _not_closing(problem, best, smallest, exact)
+        return Open(best, smallest, smallest <= exact)
     return ClosedConfigurations(problem, q, smallest)
 
 
@@ -122,11 +145,7 @@ def explore(
     originals = [each for each in before.values() if each.original is None]
     copies = (each.copied(nameless.for_many) for each in originals)
     found = next((each for each in copies if each is not None), None)
-    try:
-        before[nameless] = _explored(nameless) if found is None else found
-    except ClusterError:
-        sample(problem)  # raises the error with names and places
-        raise
+    before[nameless] = _closed(problem, _explored(nameless)) if found is None else found
     return before[nameless]
 
 
@@ -175,24 +194,22 @@ class NamelessProblem:
 
 
 @lru_cache(maxsize=64)
-def _explored(nameless: NamelessProblem) -> ClosedConfigurations:
-    return sample(nameless.for_many)
+def _explored(nameless: NamelessProblem) -> ClosedConfigurations | Open:
+    return _sampled(nameless.for_many)
 
 
-def _not_closing(
-    problem: ClusterProblem, best: Array, smallest: float, exact: float
-) -> ClusterError:
-    """The error for loops that close nowhere; ``best``: the configuration with the least gap."""
+def _not_closing(problem: ClusterProblem, found: Open) -> ClusterError:
+    """The error for loops that close nowhere."""
     start = float(problem.geometry.gap(problem.start))
     of = f"(at the start it is {start:.3g}; conditions {condition_names(problem)})"
     remedy = "check the anchors, the lengths and axes"
     source = first_source(problem)
-    if smallest <= exact:
+    if found.flipped:
         summary = f"cannot close: it closes only with an axis the wrong way round {of}"
         return ClusterError(summary, remedy, source)
-    remedy += tolerance_advice(smallest, problem.scale)
-    what = at_most(describe_gaps(problem, best, 0.5 * smallest))
-    summary = f"cannot close: the smallest gap found is {smallest:.3g} {of}: {what}"
+    remedy += tolerance_advice(found.gap, problem.scale)
+    what = at_most(describe_gaps(problem, found.q, 0.5 * found.gap))
+    summary = f"cannot close: the smallest gap found is {found.gap:.3g} {of}: {what}"
     return ClusterError(summary, remedy, source)
 
 
