@@ -167,12 +167,6 @@ class Part:
         k = along.mechanism.step(q, np.zeros((len(q), along.columns)), case)[2]
         return replace(along.point(q, k), case=case)
 
-    def moved(self, start: Points, motion: Array, held: Sequence[int] = ()) -> Array | None:
-        """A point moved along a motion (columns) and closed again; None where that cannot be."""
-        along = self.strides(held)
-        moved, _, closed = along.corrected(start, self.among(motion, held)[None])
-        return moved[0] if closed[0] else None
-
     def among(self, motion: Array, held: Sequence[int] = ()) -> Array:
         """A motion (..., columns of the cluster) in its columns that are not held."""
         return motion[..., self.free_columns(tuple(held))]
