@@ -37,17 +37,21 @@ def extremes(
     that the start has beyond a limit go no further.
     """
     climbs = [_Climb(part, column, sign, start) for column in columns for sign in (-1.0, 1.0)]
-    best = [top for top in _tops([_Way(climb, start) for climb in climbs]) if top is not None]
+    chart = Chart.at(part, start)
+    tops = _tops([_Way(climb, start, chart) for climb in climbs])
+    best = [top for top in tops if top is not None]
     others = [
-        [_Way(climb, q) for q in climb.farther(further())] if not climb.farthest(top) else []
+        [_Way(climb, q, Chart.at(part, q)) for q in climb.farther(further())]
+        if not climb.farthest(top)
+        else []
         for climb, top in zip(climbs, best, strict=True)
     ]
     found = iter(_tops([way for ways in others for way in ways]))
     ends = []
     for climb, top, ways in zip(climbs, best, others, strict=True):
-        tops = [each for each in (top, *(next(found) for _ in ways)) if each is not None]
-        highest = max(each.height for each in tops)
-        ends.append(climb.end(next(x for x in tops if x.height >= highest - WITHIN)))
+        mine = [each for each in (top, *(next(found) for _ in ways)) if each is not None]
+        highest = max(each.height for each in mine)
+        ends.append(climb.end(next(x for x in mine if x.height >= highest - WITHIN)))
     return [*zip(ends[::2], ends[1::2], strict=True)]
 
 
@@ -238,8 +242,8 @@ class _Way:
     What takes time it asks for, so that many ways are answered at once.
     """
 
-    def __init__(self, climb: _Climb, q: Array) -> None:
-        self.climb, self.q, self.chart, self.dead = climb, q, Chart.at(climb.part, q), False
+    def __init__(self, climb: _Climb, q: Array, chart: Chart | None) -> None:
+        self.climb, self.q, self.chart, self.dead = climb, q, chart, False
         self.stride, self.left = CLIMB_STRIDE, 300  # 30 radians of the longest strides
         self.held = tuple[int, ...]()
 
@@ -304,7 +308,7 @@ class _Way:
             return _Step(moved, there, False)
         if there.value > -SINGULAR or chart.value < SINGULAR:  # along dead points: back to them
             return (yield from self._back(there))
-        at = yield from self._crossing(chart, start, share * motion)
+        at = yield from self._crossing(chart, there, start, share * motion)
         return None if at is None else (yield from self._back(at))
 
     def _place(self, chart: Chart | None, q: Array) -> _Asking:
@@ -313,15 +317,14 @@ class _Way:
             return chart.placed
         return (yield _Place(q, self.held))
 
-    def _crossing(self, chart: Chart, start: Points, motion: Array) -> _Asking:
+    def _crossing(self, chart: Chart, last: Chart, start: Points, motion: Array) -> _Asking:
         """The chart where independent velocities come to a dead point on a step, about."""
 
         def there(share: float) -> _Asking:
             moved = yield _Move(start, self.held, share * motion)
             return None if moved is None else (yield _Turn([chart], moved[None]))[0]
 
-        last = yield from there(1.0)
-        ends = bracketing((0.0, 1.0), (chart.value, -1.0 if last is None else last.value), 1e-6)
+        ends = bracketing((0.0, 1.0), (chart.value, last.value), 1e-6)
         try:
             share = next(ends)
             while True:
