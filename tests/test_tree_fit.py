@@ -11,6 +11,11 @@ import pytest
 from texts import coupling, four_bar, joint, link, loop, robot
 
 import robomodel as rm
+from robomodel.arrays import Array
+from robomodel.dynamics.kinematics.state import neutral_jacobian
+from robomodel.dynamics.tree_map import TreeMap
+from robomodel.model.derived import neutral_positions
+from robomodel.opentree.errors import Measure
 from robomodel.opentree.tree import TreeOptions, written_tree
 from robomodel.opentree.tree_joints import tree_joints
 from robomodel.reports.simulators import parse_pd, pd_motion
@@ -401,3 +406,40 @@ def test_a_geared_body_is_a_rotor_whatever_its_inertia() -> None:
     (one,), (other,) = trees
     assert one.bodies == other.bodies
     assert other.displacement == pytest.approx(one.displacement, rel=1e-3)
+
+
+def test_trees_that_are_judged_together_have_the_errors_that_each_has_alone() -> None:
+    """Trees of other inertias and armatures, each by forward dynamics alone."""
+    model = rm.load(leg(belt=False))
+    tree = written_tree(model, TreeOptions(tendons=False))
+    basis, measure = tree.basis, tree.basis.measures[1]
+    bare = basis.drafted
+    heavy = {f"{body.name}.mass": 1.3 * body.mass for body in bare.bodies}
+    trees = [bare, rm.with_parameters(bare, heavy),
+             rm.with_parameters(bare, {"hip.armature": 0.3, "knee.armature": 0.01})]  # fmt: skip
+    together = measure.errors_of(basis.on(bare), trees)
+    medians = [{name: error.median for name, error in each.items()} for each in together]
+    assert len({tuple(each.values()) for each in medians}) == len(trees)
+    for each, found in zip(trees, medians, strict=True):
+        alone = rm.aba(each, *_states(measure, basis.on(each)), backend="numpy")
+        right = measure.relative(each, measure.states.on(basis.on(each)), alone)
+        for name, off in right.items():
+            assert found[name] == pytest.approx(float(np.median(off)), rel=1e-9)
+
+
+def _states(measure: Measure, tree: TreeMap) -> tuple[Array, Array, Array]:
+    states = measure.states.on(tree)
+    return states.t, states.dt, states.tau
+
+
+@pytest.mark.parametrize("name", ["belt_leg", "crank_rocker", "parallel_ankle", "tello"])
+def test_what_is_known_at_neutral_without_compiling(name: str) -> None:
+    """Positions and G at neutral are those of the compiled functions."""
+    model = rm.robots.load(name)
+    right = model.joint_positions(model.neutral())
+    found = neutral_positions(model)
+    assert found.keys() == right.keys()
+    for joint_name, at in right.items():
+        np.testing.assert_allclose(found[joint_name], at, rtol=0, atol=1e-12)
+    g = model.constraint_jacobian(model.neutral())
+    np.testing.assert_allclose(neutral_jacobian(model), g, rtol=0, atol=1e-12)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -30,7 +30,9 @@ from robomodel.model.elements import joint_slices
 from robomodel.model.model import Model
 from robomodel.opentree.tree_joints import ClusterTree
 from robomodel.reach.limb import LIMB_SEED
-from robomodel.scalars import stack, unstack
+from robomodel.scalars import Scalar, stack, unstack
+from robomodel.spatial import RigidInertia
+from robomodel.spatial.vectors import as_matrix
 from robomodel.tolerances import TINY
 
 FITTED, WORK = (200, 1600), 4e8  # states of a fit: few where n nv (11 bodies)² is more work
@@ -311,13 +313,24 @@ class Measure:
 
     def errors(self, tree: TreeMap) -> dict[str, Error]:
         """The errors of a tree, with its relation to the robot."""
-        states = self.states.on(tree)
-        with np.errstate(all="ignore"):
-            tau = unstack(states.tau)
-            ddt = as_array(accelerations(states.state(tree.model), tau, NO_FORCES), len(states.t))
-        result = {}
-        for name, off in self.relative(tree.model, states, ddt).items():
-            result[name] = Error.of(off)
+        return self.errors_of(tree, [tree.model])[0]
+
+    def errors_of(self, tree: TreeMap, models: Sequence[Model]) -> list[dict[str, Error]]:
+        """The errors of trees that differ from ``tree`` in inertias alone."""
+        states, alike = self.states.on(tree), dict[tuple[bool, ...], list[int]]()
+        for i, model in enumerate(models):
+            axes = tuple(node.axisymmetric for node in model.nodes)  # as such bodies are counted
+            alike.setdefault(axes, []).append(i)
+        result = [dict[str, Error]() for _ in models]
+        for some in alike.values():
+            state = states.state(_side_by_side([models[i] for i in some]))
+            with np.errstate(all="ignore"):
+                found = accelerations(state, unstack(states.tau), NO_FORCES)
+            for k, i in enumerate(some):
+                mine = [x[k] if np.ndim(x) == 2 else x for x in map(np.asarray, found)]
+                ddt = as_array(mine, len(states.t))
+                for name, off in self.relative(models[i], states, ddt).items():
+                    result[i][name] = Error.of(off)
         return result
 
     def relative(self, tree: Model, states: TreeStates, ddt: Array) -> dict[str, Array]:
@@ -336,6 +349,24 @@ class Measure:
             joint.name: found[:, list(node.freedoms)]
             for joint, node in zip(tree.joints, tree.nodes, strict=True)
         }
+
+
+def _side_by_side(models: Sequence[Model]) -> Model:
+    """Models (k) as one, whose inertias are arrays (k, 1) beside states (n,)."""
+
+    def column(values: Sequence[Scalar]) -> Any:
+        alike = all(x == values[0] for x in values)
+        return values[0] if alike else np.array(values, dtype=float)[:, None]
+
+    nodes = []
+    for first, *others in zip(*(model.nodes for model in models), strict=True):
+        every = [first.inertia, *(node.inertia for node in others)]
+        rows = [[column([x.inertia[i][j] for x in every]) for j in range(3)] for i in range(3)]
+        x, y, z = (column([each.h[i] for each in every]) for i in range(3))
+        inertia = RigidInertia(column([each.mass for each in every]), (x, y, z), as_matrix(rows))
+        armature = column([node.armature for node in (first, *others)])
+        nodes.append(replace(first, inertia=inertia, armature=armature))
+    return replace(models[0], nodes=tuple(nodes))
 
 
 def worst_joint(errors: Errors) -> tuple[str, Error]:

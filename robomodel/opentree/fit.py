@@ -20,6 +20,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from typing import TypeAlias
 
 import numpy as np
@@ -48,7 +49,8 @@ REWEIGHTED = (1e-4, 1e-6, 1e-8, LAST)  # γ at which absolute values are taken f
 CENTRED, SETTLED = 0.1, 1e-4  # of γ, and of the squares: the accuracy on the way
 ERROR_FLOOR = 1e-3  # of errors: what is below is as good
 MIXTURES = (0.75, 0.5, 0.25)  # shares of a fit, the rest being lumped
-REFITS, HEAVIER = 6, 3.0  # with so much more weight for joints that are worse than lumped
+# trees judged at once; fits anew, with so much more weight for joints that are worse than lumped
+TOGETHER, REFITS, HEAVIER = 5, 6, 3.0
 ARMATURE, TENDON = 0.05, 0.02  # of the joint's inertia: armatures at the start
 
 
@@ -56,19 +58,22 @@ def best(
     tree: TreeMap,
     lumped: Errors,
     fit: Problem,
-    judge: Callable[[Model], Errors],
+    judge: Callable[[Sequence[Model]], Sequence[Errors]],
 ) -> tuple[Model, Errors] | None:
     """The fitted tree of least worst error in which no joint is worse than lumped.
 
-    ``judge`` gives a tree's errors at states that the fit has not seen, and ``lumped`` are those of
+    ``judge`` gives trees' errors at states that the fit has not seen, and ``lumped`` are those of
     the tree with ``tree``'s parameters, at the same states: a joint is worse where it is so at more
     of them than chance leaves. None if only this tree remains, as where no joint of the fit is
     better in this sense.
     """
-    tried = list[_Judged]()
-    for gamma, each in fits(fit, np.ones(tree.model.nv)):
-        tried.append((gamma, each, judge(each)))
-        if _worst(tried[-1]) <= ERROR_FLOOR:
+    tried, found = list[_Judged](), fits(fit, np.ones(tree.model.nv))
+    while some := list(islice(found, TOGETHER)):
+        errors_of_each = judge([model for _, model in some])
+        judged = [(*x, errors) for x, errors in zip(some, errors_of_each, strict=True)]
+        will_do = [n for n, each in enumerate(judged) if _worst(each) <= ERROR_FLOOR]
+        tried += judged[: will_do[0] + 1] if will_do else judged
+        if will_do:
             break
     if not tried:
         return None
@@ -81,19 +86,18 @@ def best(
         if not (worse := _worse(taken[2], lumped)):
             break
         weights = weights * np.where([name in worse for name in fit.owners], HEAVIER, 1.0)
-        if (found := next(fits(fit, weights, taken[0]), None)) is None:
+        if (again := next(fits(fit, weights, taken[0]), None)) is None:
             break
-        taken = (*found, judge(found[1]))
+        taken = (*again, judge([again[1]])[0])
         tried.append(taken)
     good = good or [each for each in tried if not _worse(each[2], lumped)]
     values = parameters(tree.model).values
     for _, each, _ in (min(tried, key=_worst), taken) if not good else ():
-        for share in MIXTURES:
-            mixed = with_parameters(
-                tree.model, share * parameters(each).values + (1.0 - share) * values
-            )
-            tried.append((0.0, mixed, judge(mixed)))
-            good += [tried[-1]] if not _worse(tried[-1][2], lumped) else []
+        own = parameters(each).values
+        mixed = [with_parameters(tree.model, x * own + (1.0 - x) * values) for x in MIXTURES]
+        more = [(0.0, *both) for both in zip(mixed, judge(mixed), strict=True)]
+        tried += more
+        good += [x for x in more if not _worse(x[2], lumped)]
     _, model, errors = min(good, key=_worst, default=(0.0, tree.model, lumped))
     return (model, errors) if _worse(lumped, errors) else None
 

@@ -12,7 +12,7 @@ import warnings
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import combinations
 from typing import Any, Literal
 
@@ -445,9 +445,8 @@ def _best(basis: Basis) -> OpenTree:
         problem = Problem.of(basis.on(model), basis.measures[0], start, bodies, joints)
         found = None
         if problem.free.any():
-            found = best(
-                basis.on(lumped), lumped.errors, problem, lambda each: unseen.errors(basis.on(each))
-            )
+            bare = basis.on(lumped)
+            found = best(bare, lumped.errors, problem, partial(unseen.errors_of, bare))
     except np.linalg.LinAlgError:
         found = None
     if found is None:

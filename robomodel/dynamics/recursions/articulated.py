@@ -9,7 +9,7 @@ from robomodel.dynamics.kinematics.state import Configuration
 from robomodel.mechanism.graph import WORLD
 from robomodel.model.elements import Cluster
 from robomodel.model.model import Model
-from robomodel.scalars import Factorization, Scalar, Vector
+from robomodel.scalars import Factorization, Scalar, Vector, is_zero
 from robomodel.spatial import NO_WRENCH, ArticulatedInertia, Motion, Wrench
 
 
@@ -166,7 +166,7 @@ def _eliminate(
     if system.alone:
         node = model.nodes[site]
         directions = [_direction(motion) for motion in system.subspace[site]]
-        pure = node.armature == 0.0 and None not in directions
+        pure = is_zero(node.armature) and None not in directions
         if pure and len(system.unknowns) == len(directions):
             exact = tuple(d for d in directions if d is not None)
             inertia[site] = inertia[site].without(exact)
