@@ -466,7 +466,8 @@ class Choice:
         def along(q: Array, ways: Array) -> Array:
             """Unit motions nearest to these ways."""
             jacobian = geometry.evaluate(q)[1][:, rows] * unit
-            null = np.linalg.svd(jacobian)[2][:, len(unit) - self.cluster.nv :]
+            right = np.linalg.svd(jacobian, full_matrices=len(rows) < len(unit))[2]
+            null = right[:, len(unit) - self.cluster.nv :]
             step = np.einsum("nji,nj->ni", null, np.einsum("nji,ni->nj", null, ways))
             return np.asarray(
                 step / np.maximum(np.linalg.norm(step, axis=1, keepdims=True), NOTHING)

@@ -36,8 +36,7 @@ def motions(model: Model, cluster: Cluster, spanning: Array) -> Array:
         flat = stack([x for row in rows for x in row], (len(spanning),))
         return flat.reshape(len(spanning), -1, cluster.nv)
     motion = ClusterMotion.of(model, cluster)
-    _, singular, right = np.linalg.svd(motion.matrix(spanning))
-    null = np.swapaxes(right[:, motion.rank :], 1, 2)
+    null, singular = motion.decomposed(spanning)
     looped = [c for link in cluster.geometry.looped for c in link.freedoms]
     triangle = np.linalg.qr(null[:, looped], mode="r")
     regular = np.min(np.abs(np.diagonal(triangle, axis1=1, axis2=2)), axis=1) > MOVES
@@ -45,7 +44,7 @@ def motions(model: Model, cluster: Cluster, spanning: Array) -> Array:
         null = null @ np.linalg.inv(triangle)
     result: Array = null * motion.unit[:, None]
     # K loses a rank at change points
-    lost = singular[:, motion.rank - 1] <= 1e-6 * singular[:, 0]
+    lost = singular[:, -1] <= 1e-6 * singular[:, 0]
     result[lost] = np.nan
     return result
 
