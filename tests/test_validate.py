@@ -160,6 +160,26 @@ def test_assembly_modes_of_two_freedoms_are_counted(crank: float, modes: int) ->
     assert ("2 assembly modes were found within limits; there may be more" in text) == (modes == 2)
 
 
+@pytest.mark.parametrize("freedoms", [2, 3])
+def test_reports_say_where_assembly_modes_were_not_counted(freedoms: int) -> None:
+    """Polygons of five and six links, of which one is the ground."""
+    names = [f"l{n}" for n in range(2 + freedoms)]
+    pairs = zip(["base", *names], names, strict=False)
+    turns = [1.0, *(len(names) - 1) * [-2.0 * math.pi / (1 + len(names))]]
+    chain = [
+        joint(child, parent, child, "0.3 0 0" if parent != "base" else "0 0 0",
+              mark=n < freedoms, more=f'<initial position="{turns[n]}"/>')
+        for n, (parent, child) in enumerate(pairs)
+    ]  # fmt: skip
+    end = loop("pin", "revolute", "base", names[-1], "0.3 0 0", "0.3 0 0")
+    report = rm.validate(rm.load(robot(*map(link, names), *chain, end)))
+    assert [study.mobility for study in report.linkages] == [freedoms]
+    assert [study.modes == 0 for study in report.linkages] == [freedoms == 3]
+    told = "Assembly modes within limits were not counted" in str(report)
+    assert told == (freedoms == 3)
+    assert "has no singular positions" not in str(report)  # paths of one joint do not tell that
+
+
 @pytest.mark.slow
 def test_reports_are_the_same_every_time() -> None:
     one, other = (rm.validate(rm.robots.load("crank_rocker")) for _ in range(2))

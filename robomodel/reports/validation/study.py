@@ -376,8 +376,15 @@ def _summary(linkage: LinkageStudy) -> str:
         )
     elif met:
         sentences.append("Its singular positions are all beyond the limits.")
-    else:
+    elif linkage.mobility == 1:
         sentences.append("It has no singular positions.")
+    else:
+        paths = count(len(linkage.sweeps), "path")
+        sentences.append(f"No singular positions were met on {paths} of one joint at a time.")
+    if not linkage.modes:
+        sentences.append(
+            "Assembly modes within limits were not counted, as more than two freedoms are tied."
+        )
     return " ".join(sentences)
 
 
