@@ -70,6 +70,26 @@ def test_every_name_is_there(module: ModuleType) -> None:
         _ = module.nothing
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        "rm.compile(model, 'aba')",
+        "rm.sensitivity(model, 'energy', [q, v], ['hip_ry_link.mass'])",
+        "model.configuration(model.joint_positions(q))",
+        "model.random_configuration(0)",
+        "model.to_order('mujoco', q=q)",
+    ],
+)
+def test_first_calls_of_a_process_find_what_others_declare(call: str, tmp_path: Path) -> None:
+    """Also of a model that comes from another process."""
+    sent = tmp_path / "model"
+    sent.write_bytes(pickle.dumps(rm.robots.load("belt_leg")))
+    script = f"import pickle\nmodel = pickle.loads(open({str(sent)!r}, 'rb').read())\n"
+    script += "import numpy as np\nimport robomodel as rm\n"
+    script += "q, v = model.neutral(), np.zeros(model.nv)\n"
+    imported_by(script + call)
+
+
 def test_a_star_imports_all_names_in_a_new_process() -> None:
     script = "from robomodel import *; import robomodel as rm; assert {*rm.__all__} <= {*globals()}"
     script += "; assert callable(rm.dynamics.sensitivity) and callable(sensitivity)"

@@ -22,11 +22,12 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 from lxml import etree
 
+from robomodel import showing
 from robomodel.arrays import Array
 from robomodel.description import Description, Inertial, Link, Pose, Shape, Vec3
 from robomodel.description import inertias as masses
 from robomodel.description.poses import vec
-from robomodel.description.prims import BETWEEN, READERS
+from robomodel.description.prims import BETWEEN
 from robomodel.errors import DescriptionError, Issue, MissingPackageError, argument, warn_of_all
 from robomodel.files import (
     LFS,
@@ -79,7 +80,7 @@ def load_mesh(shape: Shape, allowance: Allowance | None = None) -> trimesh.Trime
     if in_stage(shape):
         file, _, prim = (shape.file or "").partition(BETWEEN)
         path = str(mesh_path(replace(shape, file=file)))
-        return _scaled(READERS[0](path, prim, source), shape, 1.0)
+        return _scaled(showing.call("stage_mesh", path, prim, source), shape, 1.0)
     kind, data = _read(shape, SUFFIXES, allowance)
     try:
         if excess := _excess(data, kind):

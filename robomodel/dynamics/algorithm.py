@@ -17,9 +17,10 @@ import inspect
 import math
 import re
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial, update_wrapper
+from importlib import import_module
 from typing import Any, Literal, ParamSpec, TypeAlias, TypedDict, TypeVar, cast
 
 import numpy as np
@@ -149,8 +150,41 @@ def _flat(numbers: Sequence[Any]) -> list[Scalar]:
     ]
 
 
-ALGORITHMS: dict[str, Algorithm] = {}
-"""Every algorithm by its name."""
+class Algorithms(Mapping[str, Algorithm]):
+    """Every algorithm by its name, as modules of :mod:`robomodel.dynamics.functions` declare them.
+
+    These are imported when one is asked for that has not been declared, or all are.
+    """
+
+    def __init__(self) -> None:
+        self._declared: dict[str, Algorithm] = {}
+
+    def declare(self, name: str, entry: Algorithm) -> None:
+        """Add an algorithm."""
+        self._declared[name] = entry
+
+    def __getitem__(self, name: str) -> Algorithm:
+        if name not in self._declared:
+            self._import()
+        return self._declared[name]
+
+    def __iter__(self) -> Iterator[str]:
+        self._import()
+        return iter(self._declared)
+
+    def __len__(self) -> int:
+        self._import()
+        return len(self._declared)
+
+    def _import(self) -> None:
+        from robomodel import dynamics
+
+        for module in dynamics.FUNCTIONS:
+            import_module(f"robomodel.dynamics.functions.{module}")
+
+
+ALGORITHMS = Algorithms()
+ALL = "all"  # algorithms of a model, of which a warning was given
 
 NOT_NUMBERS = frozenset({"f_ext", "at", "places", "known", "passive"})
 
@@ -180,7 +214,7 @@ def declare(
     entry = Algorithm(
         arguments, axes, recursion, takes, methods or {}, by_trace, passive, fixed, losses
     )
-    ALGORITHMS[name] = entry
+    ALGORITHMS.declare(name, entry)
     return entry
 
 
@@ -813,7 +847,7 @@ def _warn_of_no_configuration(
 ) -> None:
     """Warn once of a model if an algorithm's first state has open loops, or no rotations."""
     seen = model._derived.setdefault((_warn_of_no_configuration, *(parameters or ())), set())
-    if algorithm in seen or len(seen) == len(ALGORITHMS) or not q.size:
+    if not seen.isdisjoint((algorithm, ALL)) or not q.size:
         return
     first = q.reshape(-1, q.shape[-1])[0]
     if not np.isfinite(first).all():
@@ -821,7 +855,7 @@ def _warn_of_no_configuration(
     seen.add(algorithm)
     at = parameterized(model, parameters) if parameters else model
     for fault in unit_faults(at, first, OPEN):
-        seen.update(ALGORITHMS)
+        seen.add(ALL)
         text = (
             f"{fault.message}: at this q results are those of no rotation; give it length 1 "
             "(0 0 0 1 turns nothing), check=True refuses such states"
@@ -829,7 +863,7 @@ def _warn_of_no_configuration(
         warn(RuntimeWarning(text))
         return
     for fault in loop_faults(at, first, OPEN):
-        seen.update(ALGORITHMS)
+        seen.add(ALL)
         text = (
             f"{fault.message}: at this q results are not those of '{model.name}', whose loops are "
             f"closed; {REMEDY}, check=True refuses such states"

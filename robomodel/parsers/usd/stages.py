@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from robomodel.description.prims import READERS
 from robomodel.errors import DescriptionError, Issue, MissingPackageError, Source
 from robomodel.files import (
     LFS,
@@ -324,6 +323,3 @@ def stage_mesh(path: str, prim: str, source: Source) -> trimesh.Trimesh:
     if mesh.GetOrientationAttr().Get() == UsdGeom.Tokens.leftHanded:
         faces = faces[:, ::-1]
     return trimesh.Trimesh(points, faces, process=True)
-
-
-READERS.append(stage_mesh)
