@@ -34,7 +34,7 @@ __all__ = [
     "sensitivity", "torque_limits", "torque_polytope",
 ]  # fmt: skip
 
-FUNCTIONS = {
+_PARTS = {
     "actuators": """actuator_forces actuator_gains actuator_map actuator_positions
         actuator_velocities copper_loss from_actuators motor_forces reflected saturate torque_limits
         torque_polytope""",
@@ -47,7 +47,7 @@ FUNCTIONS = {
         mass_inverse""",
     "sensitivity": "sensitivity",
 }
-_HOMES = {name: part for part, names in FUNCTIONS.items() for name in names.split()}
+_HOMES = {name: part for part, names in _PARTS.items() for name in names.split()}
 """The modules in :mod:`robomodel.dynamics.functions`, imported when a name is first asked for."""
 
 _ROOMS = """

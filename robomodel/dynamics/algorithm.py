@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial, update_wrapper
 from importlib import import_module
+from pkgutil import iter_modules
 from typing import Any, Literal, ParamSpec, TypeAlias, TypedDict, TypeVar, cast
 
 import numpy as np
@@ -177,10 +178,9 @@ class Algorithms(Mapping[str, Algorithm]):
         return len(self._declared)
 
     def _import(self) -> None:
-        from robomodel import dynamics
-
-        for module in dynamics.FUNCTIONS:
-            import_module(f"robomodel.dynamics.functions.{module}")
+        package = import_module("robomodel.dynamics.functions")
+        for module in iter_modules(package.__path__, f"{package.__name__}."):
+            import_module(module.name)
 
 
 ALGORITHMS = Algorithms()
