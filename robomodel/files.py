@@ -22,6 +22,8 @@ from robomodel.errors import DescriptionError, Source
 
 STAGES = (".usd", ".usda", ".usdc", ".usdz")
 """Suffixes of USD files."""
+BETWEEN = "#"
+"""Separates a USD file and the path of a prim in it, in names of meshes."""
 LFS = b"version https://git-lfs.github.com/spec"
 """First bytes of a Git LFS pointer, which a checkout contains for a file not fetched."""
 LFS_POINTER = "a pointer of Git LFS instead of the file; fetch it by 'git lfs pull'"

@@ -27,9 +27,9 @@ from robomodel.arrays import Array
 from robomodel.description import Description, Inertial, Link, Pose, Shape, Vec3
 from robomodel.description import inertias as masses
 from robomodel.description.poses import vec
-from robomodel.description.prims import BETWEEN
 from robomodel.errors import DescriptionError, Issue, MissingPackageError, argument, warn_of_all
 from robomodel.files import (
+    BETWEEN,
     LFS,
     LFS_POINTER,
     MAX_CLIMB,

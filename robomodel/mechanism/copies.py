@@ -52,13 +52,18 @@ class Image:
             result[..., place : place + 3] = q[..., place : place + 3] @ turn.T
         return result
 
-    def limits(self, low: Array, high: Array) -> tuple[Array, Array]:
-        """The copy's limits of velocity columns from the original's; balls have none."""
-        ends = np.stack([low, high])
+    def keeps(self, limits: tuple[Array, Array], others: tuple[Array, Array]) -> bool:
+        """True if the copy's limits of velocity columns are the original's; balls have none."""
+        (low, high), ends = limits, np.stack(limits)
         for column, sign in self.columns:
             if sign < 0.0:
                 ends[:, column] = -high[column], -low[column]
-        return ends[0], ends[1]
+        return as_written(ends, np.stack(others))
+
+
+def as_written(one: Array, other: Array, size: float = 1.0) -> bool:
+    """True if numbers of this size are the same but for the digits that files write."""
+    return bool(np.allclose(one, other, rtol=0.0, atol=WRITTEN * size))
 
 
 def images(one: Geometry, other: Geometry) -> Iterator[Image]:

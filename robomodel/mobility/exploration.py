@@ -37,7 +37,7 @@ from robomodel.mobility import (
 )
 from robomodel.mobility.branches import Branch, branches_at
 from robomodel.mobility.parts import parts_of
-from robomodel.tolerances import CLOSED, MOVES, NOTHING, SAME, TINY, WRITTEN
+from robomodel.tolerances import CLOSED, MOVES, NOTHING, SAME, TINY
 
 GUESSES = 24
 MOST_ROUNDED = 0.02  # of the cluster's size: a gap that may be put down to rounding
@@ -378,10 +378,9 @@ class ClosedConfigurations:
         if self.original is None:
             return None
         (original, image), problem = self.original, self.problem
-        limits = image.limits(*original.problem.limits)
         off = problem.geometry.difference(image.positions(original.closed), self.closed)
         if (
-            not all(map(_written_alike, limits, problem.limits))
+            not image.keeps(original.problem.limits, problem.limits)
             or np.max(np.abs(off / problem.unit)) > NEAR_START
         ):
             return None
@@ -392,10 +391,6 @@ class ClosedConfigurations:
         good = (gap <= _nearly_closed(problem, self.closed[0])) & ~problem.geometry.flipped(q)
         good &= ~outside_limits(problem, q, self.closed[0]) & (ranks == self.rank)
         return q[good], np.swapaxes(right[good, self.rank :], 1, 2)
-
-
-def _written_alike(one: Array, other: Array) -> bool:
-    return bool(np.allclose(one, other, rtol=0.0, atol=WRITTEN))
 
 
 def _most_mobile(problem: ClusterProblem, q: Array, moving: Array) -> Array:

@@ -53,7 +53,7 @@ from robomodel.model.elements import Cluster, columns_of, spanning_start, veloci
 from robomodel.model.model import Model
 from robomodel.model.spins import find_spins
 from robomodel.reach.targets import Explored
-from robomodel.tolerances import CLOSED, MOVES, NOTHING, RANK, TINY, WITHIN, WRITTEN
+from robomodel.tolerances import CLOSED, MOVES, NOTHING, RANK, TINY, WITHIN
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -555,11 +555,10 @@ class _Splitting:
         """The map from a cluster of which this is a copy, with like limits and units."""
         if other.columns != self.cluster.columns or isinstance(other.constraint, LinearConstraint):
             return None
-        limits = np.transpose([column.limits for column in columns_of(self.model, other)])
+        low, high = np.transpose([column.limits for column in columns_of(self.model, other)])
         alike = np.array_equal(self.unit, velocity_units(self.model, other))
         for image in images(other.geometry, self.geometry) if alike else ():
-            mapped = image.limits(*limits)
-            if np.allclose(mapped, (self.low, self.high), rtol=0.0, atol=WRITTEN):
+            if image.keeps((low, high), (self.low, self.high)):
                 return image
         return None
 

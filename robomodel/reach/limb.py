@@ -22,7 +22,7 @@ import numpy as np
 from robomodel.arrays import Array, Mask
 from robomodel.errors import DescriptionWarning, few
 from robomodel.mechanism import closure as newton
-from robomodel.mechanism.copies import images
+from robomodel.mechanism.copies import as_written, images
 from robomodel.mechanism.graph import WORLD
 from robomodel.mechanism.joints import Revolute
 from robomodel.model.build import build
@@ -33,7 +33,7 @@ from robomodel.model.parameters import inertial_parameters, pseudo_inertia
 from robomodel.model.spins import find_spins, locked
 from robomodel.reach.motions import ClusterMotion, full_rank_rows
 from robomodel.scalars import stack, unstack, value_of
-from robomodel.tolerances import CLOSED, MOVES, NOTHING, SAME, SINGULAR, TINY, WITHIN, WRITTEN
+from robomodel.tolerances import CLOSED, MOVES, NOTHING, SAME, SINGULAR, TINY, WITHIN
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -224,16 +224,16 @@ class Choice:
         """True if this is a copy of another cluster, with like limits and inertias."""
         motion, original = self.motion, Choice(self.model, other)
         for image in images(other.geometry, self.cluster.geometry):
-            limits = image.limits(original.motion.low, original.motion.high)
-            if not all(map(_as_written, limits, (motion.low, motion.high))):
+            limits = (original.motion.low, original.motion.high)
+            if not image.keeps(limits, (motion.low, motion.high)):
                 continue
             mine, others = (
                 Displacements.of(self.model, each.cluster, each.start).inertias
                 for each in (self, original)
             )
             turned = image.bodies @ others @ np.swapaxes(image.bodies, 1, 2)
-            size = np.max(np.abs(mine))
-            return _as_written(turned / size, mine / size)
+            if as_written(turned, mine, float(np.max(np.abs(mine), initial=0.0))):
+                return True
         return False
 
     @cached_property
@@ -517,11 +517,6 @@ class Choice:
             q[going] = moved[good]
             result.append(q[going])
         return np.concatenate(result)
-
-
-def _as_written(one: Array, other: Array) -> bool:
-    """True if numbers are the same but for the digits that files write."""
-    return bool(np.allclose(one, other, rtol=0.0, atol=WRITTEN))
 
 
 def _combinations(sizes: Sequence[int], total: int) -> int:

@@ -66,20 +66,21 @@ class ClusterMotion:
 
     def null(self, q: Array) -> Array:
         """Orthonormal motions (..., columns, mobility)."""
-        return self._decomposed(q)[0]
+        return self._factored(q)[0]
 
     def decomposed(self, q: Array) -> tuple[Array, Array]:
         """The same, and the singular values (..., rank) of K without conditions that repeat."""
-        null, rest = self._decomposed(q)
-        return null, rest if rest.ndim == q.ndim else _singular_values(rest)
+        null, conditions = self._factored(q)
+        sizes = np.linalg.svd(conditions, compute_uv=False)[..., : self.rank]
+        return null, np.asarray(sizes)
 
-    def _decomposed(self, q: Array) -> tuple[Array, Array]:
-        """The same, and these values, or a matrix (..., rank, rank) that has them."""
+    def _factored(self, q: Array) -> tuple[Array, Array]:
+        """The motions, and a matrix with these singular values."""
         if self.telling is None:
             matrix = self.matrix(q)
             wide = matrix.shape[-2] < matrix.shape[-1]
-            _, sizes, right = np.linalg.svd(matrix, full_matrices=wide)
-            return np.swapaxes(right[..., self.rank :, :], -1, -2), sizes[..., : self.rank]
+            right = np.linalg.svd(matrix, full_matrices=wide)[2]
+            return np.swapaxes(right[..., self.rank :, :], -1, -2), matrix
         rows: Array = self.geometry.evaluate(q)[1][..., self.telling, :] * self.unit
         basis, triangle = np.linalg.qr(np.swapaxes(rows, -1, -2), mode="complete")
         return basis[..., self.rank :], triangle[..., : self.rank, :]
@@ -119,10 +120,6 @@ class ClusterMotion:
         turns = np.where(length, 0.0, np.round(displacement / (2 * math.pi)))
         result: Array = (displacement - turns * 2 * math.pi) / self.unit
         return result
-
-
-def _singular_values(matrix: Array) -> Array:
-    return np.asarray(np.linalg.svd(matrix, compute_uv=False))
 
 
 def full_rank_rows(matrix: Array, rank: int) -> list[int]:

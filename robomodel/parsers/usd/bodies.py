@@ -29,10 +29,9 @@ from robomodel.description.poses import (
     tidy,
     vec,
 )
-from robomodel.description.prims import BETWEEN
 from robomodel.description.shapes import shell, solid
 from robomodel.errors import DescriptionError
-from robomodel.files import Allowance
+from robomodel.files import BETWEEN, Allowance
 from robomodel.parsers.usd.schema import MESH, NAME, SCALE, StageReader, applies
 from robomodel.scalars import held
 from robomodel.spatial import minus
