@@ -47,8 +47,8 @@ _PARTS = {
         mass_inverse""",
     "sensitivity": "sensitivity",
 }
-_HOMES = {name: part for part, names in _PARTS.items() for name in names.split()}
-"""The modules in :mod:`robomodel.dynamics.functions`, imported when a name is first asked for."""
+_HOMES = {name: f"functions.{part}" for part, names in _PARTS.items() for name in names.split()}
+"""The modules of the names that are here, imported when one is first asked for."""
 
 _ROOMS = """
     actuators algorithm baselines contact functions kinematics lumped physical recursions tree_map
@@ -58,7 +58,7 @@ _ROOMS = """
 
 def __getattr__(name: str) -> object:
     if name in _HOMES:
-        found = getattr(import_module(f"{__name__}.functions.{_HOMES[name]}"), name)
+        found = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
         return globals().setdefault(name, found)
     if name in _ROOMS.split():
         return import_module(f"{__name__}.{name}")

@@ -35,12 +35,15 @@ _HOMES = {
 }
 """The modules of names that are imported when one is first asked for."""
 
+_ROOMS = "compile llvm x86"
+"""Subpackages and modules that need no further import to be used."""
+
 
 def __getattr__(name: str) -> object:
     if name in _HOMES:
         found = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
         return globals().setdefault(name, found)
-    if name in ("compile", "llvm", "x86"):
+    if name in _ROOMS.split():
         return import_module(f"{__name__}.{name}")
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
