@@ -26,7 +26,7 @@ from robomodel.dynamics.lumped import approximate
 from robomodel.errors import DescriptionError
 from robomodel.model.spins import find_spins, kinematics
 from robomodel.opentree.armatures import armatures
-from robomodel.opentree.errors import Error, median_rank
+from robomodel.opentree.errors import Error, median_rank, percent
 from robomodel.opentree.tree import OpenTree, TreeOptions, written_tree
 from robomodel.reports.approximation import (
     DrakeRotor,
@@ -434,6 +434,22 @@ def test_what_motors_push_by_the_way_is_no_effort() -> None:
     bodies = [model.joint_names.index(name) for name in ("pitch", "roll")]
     q = np.array([model.random_configuration(k) for k in range(6)])
     assert np.all(np.isinf([*efforts_at(model, bodies, q).values()]))
+
+
+def test_efforts_that_are_placeholders_are_named() -> None:
+    """Errors are relative to what they give; relative to a motion they are those of strong ones."""
+    text = rm.robots.path("parallel_ankle").read_text()
+    weak = rm.load(text.replace('<motor effort="2.5"', '<motor effort="1e-4"'))
+    with pytest.warns(RuntimeWarning, match="will not do"):
+        strong = rm.approximate_tree(rm.load(text), fit="lumped")
+    with pytest.warns(RuntimeWarning, match="will not do"):
+        tree = rm.approximate_tree(weak, fit="lumped")
+    error = strong.errors["pitch"].median
+    assert tree.errors["pitch"].median > 3 * error
+    (note,) = [each for each in tree.notes if each.startswith("efforts of")]
+    assert "'pitch', 'roll' give as little as" in note
+    assert note.endswith(f"relative to such a motion 'pitch' is off by {percent(error)}")
+    assert not [each for each in strong.notes if each.startswith("efforts of")]
 
 
 @pytest.mark.slow

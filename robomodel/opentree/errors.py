@@ -39,6 +39,7 @@ FITTED, WORK = (200, 1600), 4e8  # states of a fit: few where n nv (11 bodies)²
 FALL = 10.0  # rad/s², m/s²: accelerations of robots on which gravity has no effect
 STATES_SEED = LIMB_SEED + 1
 GOOD, FAIR = 0.03, 0.10  # of the worst joint's median: a tree will do, and with care
+WEAK = 1 / 3  # of a joint's motion: efforts that give less are named, as they may be placeholders
 
 
 class _Error(NamedTuple):
@@ -276,7 +277,8 @@ class Measure:
 
     ``joints``: the names of joints, with the places of their velocities in ``rows``, of the robot's
     spanning velocities. ``exact`` (n, rows): their accelerations; ``scale`` (n, rows): what their
-    errors are relative to.
+    errors are relative to. ``weak``: what efforts give as shares (n,) of the joint's motion, of
+    joints for which the median is less than :data:`WEAK`, by name.
     """
 
     states: ExactStates
@@ -284,6 +286,7 @@ class Measure:
     rows: tuple[int, ...]
     exact: Array
     scale: Array
+    weak: Mapping[str, Array]
 
     @classmethod
     def of(
@@ -298,14 +301,18 @@ class Measure:
             rows += mine
         g = jacobian_of(states.state, rows, n)
         mobility = np.einsum("nri,nir->nr", g, np.linalg.solve(states.mass, np.swapaxes(g, 1, 2)))
-        scale = states.size * np.sqrt(mobility)
+        scale, weak = states.size * np.sqrt(mobility), {}
         for name, part in places:
             if name in efforts:
                 effort = np.where(efforts[name] > 0.0, efforts[name], np.inf)[:, None]
                 with np.errstate(over="ignore"):  # the greatest number is no limit
-                    scale[:, part] = np.minimum(scale[:, part], effort * mobility[:, part])
+                    given = np.minimum(scale[:, part], effort * mobility[:, part])
+                share = given[:, 0] / np.maximum(scale[:, part.start], TINY)
+                if np.median(share) < WEAK:
+                    weak[name] = share
+                scale[:, part] = given
         exact = states.accelerations(rows)
-        return cls(states, tuple(places), tuple(rows), exact, np.maximum(scale, TINY))
+        return cls(states, tuple(places), tuple(rows), exact, np.maximum(scale, TINY), weak)
 
     def scales(self, tree: TreeMap) -> Array:
         """Scales of errors of a tree's velocities (n, tree.nv)."""

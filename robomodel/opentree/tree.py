@@ -330,7 +330,25 @@ class OpenTree(Model):
             notes.append("inertias are fitted to the robot's motion; they are not the links' own")
         if lossy := [each.name for each in basis.view.actuators if each.lossy]:
             notes.append(f"losses in the gears of {few(lossy)} are left out")
+        if weak := self._weak_words():
+            notes.append(weak)
         return (*notes, self.said)
+
+    def _weak_words(self) -> str:
+        """That efforts are small, and what that makes of the worst joint's error."""
+        if self.kind == "exact" or not self.errors or worst_joint(self.errors)[1].median <= GOOD:
+            return ""
+        name, error = worst_joint(self.errors)
+        weak = self.basis.measures[1].weak
+        if name not in weak:
+            return ""
+        least = min(float(np.median(share)) for share in weak.values())
+        motion = percent(float(np.median(error.each * weak[name])))
+        return (
+            f"efforts of {few(list(weak))} give as little as {percent(least)} of the accelerations "
+            f"of a motion as large as gravity's, and errors are relative to what they give: "
+            f"relative to such a motion '{name}' is off by {motion}"
+        )
 
     @property
     def range(self) -> dict[str, tuple[float, float]]:
