@@ -265,6 +265,12 @@ class CheckContext:
         return min(moments), max(moments)
 
     @cached_property
+    def mass_matrix(self) -> Array:
+        """That at neutral, not finite where it is singular."""
+        with np.errstate(all="ignore"):  # one configuration is worth no program
+            return np.asarray(on_arrays(crba, self.model, self.model.neutral()[None])[0])
+
+    @cached_property
     def _effective_inertias(self) -> Array:
         """1 / (G M⁻¹ Gᵀ) of each spanning velocity at closed configurations, without rotors."""
         rng = np.random.default_rng(0)

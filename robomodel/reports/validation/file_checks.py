@@ -11,7 +11,6 @@ import numpy as np
 
 from robomodel.description import ONE_DOF, Link
 from robomodel.description.shapes import in_stage, mesh_path
-from robomodel.dynamics import crba
 from robomodel.errors import DescriptionError
 from robomodel.reports.document import Finding, note, warning
 from robomodel.reports.validation.bounds import BOUNDS
@@ -80,7 +79,7 @@ def check_gains(context: CheckContext) -> Iterator[Finding]:
     }
     if stepping is None or not stepping.step > 0.0 or not servos or not model.nv:
         return
-    inertia = np.array(crba(model, model.neutral(), backend="numpy"))
+    inertia = context.mass_matrix
     if not np.all(np.isfinite(inertia)) or np.linalg.matrix_rank(inertia) < model.nv:
         return
     moved = 1.0 / np.diag(np.linalg.inv(inertia))  # what a force on one coordinate moves

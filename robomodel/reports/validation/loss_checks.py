@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from robomodel.dynamics import crba
 from robomodel.dynamics.actuators.meshes import MeshRows
 from robomodel.dynamics.kinematics.state import Configuration
 from robomodel.reports.document import Finding, note, warning
@@ -20,8 +19,7 @@ def check_losses(context: CheckContext) -> Iterator[Finding]:
     lossy = [each for each in model.actuators if each.lossy]
     if not lossy:
         return
-    q = model.neutral()
-    state, mass = Configuration(model, q.tolist()), np.array(crba(model, q, backend="numpy"))
+    state, mass = Configuration(model, model.neutral().tolist()), context.mass_matrix
     regular = np.isfinite(mass).all()
     inverse = np.linalg.pinv(mass, hermitian=True) if regular else mass  # links may be massless
     for each in lossy:
