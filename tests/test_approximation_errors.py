@@ -11,6 +11,7 @@ import re
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 
 import mujoco
 import numpy as np
@@ -25,6 +26,7 @@ from robomodel.dynamics.actuators.envelopes import efforts_at
 from robomodel.dynamics.lumped import approximate
 from robomodel.errors import DescriptionError
 from robomodel.model.spins import find_spins, kinematics
+from robomodel.opentree import fit
 from robomodel.opentree.armatures import armatures
 from robomodel.opentree.errors import Error, median_rank, percent
 from robomodel.opentree.tree import OpenTree, TreeOptions, written_tree
@@ -165,6 +167,24 @@ def test_errors_are_those_of_the_tree_in_mujoco(name: str) -> None:
     for tree in (fitted, fitted.lumped):
         for joint_name, median in by_mujoco(tree, measure).items():
             assert tree.errors[joint_name].median == pytest.approx(median, rel=1e-6)
+
+
+def test_mixtures_are_judged_beside_fits_with_other_weights(monkeypatch) -> None:
+    """Where the first fit has a worse joint, the least worst of both kinds is taken."""
+    tree = SimpleNamespace(model=rm.robots.load("puma560"))
+    names = tree.model.joint_names[:2]
+
+    def errors(*medians: float) -> dict[str, Error]:
+        return {n: Error(np.full(100, x)) for n, x in zip(names, medians, strict=True)}
+
+    rounds = [[errors(0.34, 0.43)], [errors(0.29, 0.52)],
+              [errors(0.30, 0.44), errors(0.30, 0.46), errors(0.31, 0.50)],
+              [errors(0.30, 0.53)] * 3]  # fmt: skip
+    gammas = [1e-4]
+    monkeypatch.setattr(fit, "fits", lambda *_: iter([(g, tree.model) for g in gammas]))
+    problem = SimpleNamespace(owners=(*names, *["other"] * (tree.model.nv - 2)))
+    _, found = fit.best(tree, errors(0.32, 0.57), problem, lambda models: rounds.pop(0))
+    assert [error.median for error in found.values()] == [0.30, 0.44]
 
 
 @pytest.mark.slow

@@ -90,14 +90,12 @@ def best(
             break
         taken = (*again, judge([again[1]])[0])
         tried.append(taken)
-    good = good or [each for each in tried if not _worse(each[2], lumped)]
     values = parameters(tree.model).values
-    for _, each, _ in (min(tried, key=_worst), taken) if not good else ():
+    for _, each, _ in () if good else (min(tried, key=_worst), taken):
         own = parameters(each).values
         mixed = [with_parameters(tree.model, x * own + (1.0 - x) * values) for x in MIXTURES]
-        more = [(0.0, *both) for both in zip(mixed, judge(mixed), strict=True)]
-        tried += more
-        good += [x for x in more if not _worse(x[2], lumped)]
+        tried += [(0.0, *both) for both in zip(mixed, judge(mixed), strict=True)]
+    good = good or [each for each in tried if not _worse(each[2], lumped)]
     _, model, errors = min(good, key=_worst, default=(0.0, tree.model, lumped))
     return (model, errors) if _worse(lumped, errors) else None
 
