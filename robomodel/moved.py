@@ -6,10 +6,10 @@ import sys
 import warnings
 from collections.abc import Sequence
 from importlib import import_module
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import spec_from_loader
 from types import ModuleType
+from typing import Any
 
 MODULES = {
     "robomodel.dynamics.problem": ("robomodel.instants",),
@@ -33,14 +33,15 @@ MODULES = {
 """Old names since 0.4, with the modules that have what was in them."""
 
 
-class _Moved(MetaPathFinder, Loader):
+class _Moved:
     """Imports an old name as a module with the names of the new ones."""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         holds_others = any(other.startswith(f"{name}.") for other in MODULES)
-        return spec_from_loader(name, self, is_package=holds_others) if name in MODULES else None
+        loader: Any = self  # importlib.abc, which has the base class, imports tempfile and more
+        return spec_from_loader(name, loader, is_package=holds_others) if name in MODULES else None
 
     def create_module(self, spec: ModuleSpec) -> None:
         return None

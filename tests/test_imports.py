@@ -17,6 +17,8 @@ import robomodel as rm
 from robomodel import cli
 
 PUMA = rm.robots.path("puma560")
+CART = """<mujoco><worldbody><body name="cart"><joint name="x" type="slide"/>
+    <geom size="0.1"/></body></worldbody></mujoco>"""
 
 
 def imported_by(script: str) -> set[str]:
@@ -107,6 +109,22 @@ def test_loading_an_open_chain_imports_what_it_needs() -> None:
         identification interop simulators writing reports lint views cli"""
     assert not rooms(loaded) & {*others.split()}
     assert not loaded & {"robomodel.dynamics.functions", "robomodel.kernels.compile"}
+
+
+def test_loading_a_linkage_leaves_masked_arrays_out() -> None:
+    loaded = imported_by("import robomodel as rm; rm.load(rm.robots.path('planar_leg_linkage'))")
+    assert not loaded & {"numpy.ma", "numpy.polynomial", "scipy", "llvmlite"}
+
+
+def test_reading_mjcf_leaves_windows_to_the_renderer() -> None:
+    pytest.importorskip("glfw")
+    pytest.importorskip("mujoco")
+    load = f"import sys, robomodel as rm; rm.load({CART!r})\n"
+    assert "glfw" not in imported_by(load)
+    asked = "from mujoco.glfw import glfw as window; assert window.create_window\n"
+    asked += "import glfw; assert glfw.create_window is window.create_window"
+    assert "glfw" in imported_by(load + asked)
+    assert "glfw" in imported_by("import glfw; real = glfw\n" + load + "assert glfw is real")
 
 
 def test_commands_import_what_they_run() -> None:

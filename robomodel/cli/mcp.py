@@ -27,10 +27,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from robomodel import __version__, files
 from robomodel import robots as shipped
 from robomodel.cli import files as conversion
-from robomodel.cli import reports
+from robomodel.cli.actuation import actuation
 from robomodel.cli.common import Result, UserError, as_data, blaming
 from robomodel.cli.models import info
 from robomodel.cli.robot import Robot
+from robomodel.cli.validation import validate
 from robomodel.errors import MissingPackageError
 from robomodel.lint import formats
 from robomodel.lint.fixes import fixed_files
@@ -166,7 +167,7 @@ class Tools:
 
         def validated() -> Result:
             right = None if reference is None else self._robot(reference).file
-            return reports.validate(self._robot(file), right)
+            return validate(self._robot(file), right)
 
         return self._done(file, validated)
 
@@ -230,7 +231,7 @@ class Tools:
 
         rows: the joints to report, with commas between; default those of limbs.
         """
-        return self._done(file, lambda: reports.actuation(self._robot(file), rows=rows))
+        return self._done(file, lambda: actuation(self._robot(file), rows=rows))
 
     def picture(self, file: str, positions: dict[str, float] | None = None) -> Json:
         """A picture (PNG) of a robot with its loops closed.

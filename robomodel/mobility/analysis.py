@@ -13,11 +13,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.polynomial import Polynomial as Power
 
-from robomodel.arrays import Array, Mask
+from robomodel.arrays import Array, Mask, median
 from robomodel.description import Loop, Vec3
 from robomodel.description.poses import sine
 from robomodel.errors import DescriptionError, Source, few
@@ -77,6 +77,9 @@ from robomodel.mobility.exploration import (
 from robomodel.scalars import Scalar, held, value_of
 from robomodel.spatial import UNIT
 from robomodel.tolerances import CLOSED, NOTHING, PARALLEL, SAME, SINGULAR
+
+if TYPE_CHECKING:
+    from numpy.polynomial import Polynomial as Power
 
 
 def mobility_of(problem: ClusterProblem) -> int:
@@ -344,7 +347,7 @@ def _loop_neutral(
     if float(np.max(typical)) < 1e-6:  # all of another branch
         typical = conditioning(explored.around[1], independent)
     regular = typical[typical >= 1e-6]
-    good = float(np.median(regular)) if regular.size else 0.0  # 0: none counts as irregular
+    good = median(regular) if regular.size else 0.0  # 0: none counts as irregular
 
     def best(candidates: Array) -> tuple[tuple[bool, bool], Array]:
         """The best of the candidates, after its faults: (outside the limits, irregular)."""
@@ -812,6 +815,8 @@ def follower_curves(
     Each link with its position as a polynomial, which results as the constraint is evaluated on
     one.
     """
+    from numpy.polynomial import Polynomial as Power
+
     variable = Power([0.0, 1.0])
     curves: list[dict[int, Power]] = []
     for at in range(nq):

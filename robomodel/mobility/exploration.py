@@ -17,7 +17,7 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from robomodel.arrays import Array
+from robomodel.arrays import Array, median, quantile
 from robomodel.errors import NOWHERE, argument, few
 from robomodel.mechanism.closure import MANY_ENTRIES, Geometry, ToNearest, close
 from robomodel.mechanism.compiled import LARGE, compiled
@@ -297,7 +297,7 @@ class ClosedConfigurations:
     @property
     def kept(self) -> float:
         """The least singular value within the rank, as a share of the largest (median)."""
-        return float(np.median(self._least_shares))
+        return median(self._least_shares)
 
     @property
     def _least_shares(self) -> Array:
@@ -567,8 +567,8 @@ Judged = dict[tuple[int, ...], float]
 def _scores(null: Array, choices: Sequence[tuple[int, ...]], share: float) -> Judged:
     """The conditioning of choices in all but this share of the configurations."""
     picked = null[:, np.array(choices), :]
-    measure = np.linalg.svd(picked, compute_uv=False)[..., -1]
-    return dict(zip(choices, np.quantile(measure, share, axis=0).tolist(), strict=True))
+    measure = np.asarray(np.linalg.svd(picked, compute_uv=False)[..., -1], dtype=float)
+    return dict(zip(choices, quantile(measure, share).tolist(), strict=True))
 
 
 def _judged(null: Array, forced: list[int], pool: list[int], mobility: int, share: float) -> Judged:
@@ -594,7 +594,7 @@ def _gain(
 ) -> dict[tuple[int, int], float]:
     """Factors of the volume that a choice spans, by exchange: (column out, column in) → factor."""
     g = null @ np.linalg.pinv(null[:, list(choice), :])
-    factors = np.quantile(np.abs(g), share, axis=0)
+    factors = quantile(np.abs(g), share)
     return {
         (out, new): float(factors[new, choice.index(out)])
         for out in choice
@@ -615,7 +615,7 @@ def _pivoted(
     rows = np.swapaxes(null, 1, 2).copy()  # (samples, mobility, columns)
     choice: list[int] = []
     for step in range(mobility):
-        size = np.quantile(np.linalg.norm(rows, axis=1), share, axis=0)
+        size = quantile(np.linalg.norm(rows, axis=1), share)
         options = [i for i in (forced if step < len(forced) else pool) if i not in choice]
         largest = max(size[i] for i in options)
         pick = next(i for i in options if size[i] * EQUALLY_GOOD >= largest)

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from robomodel.arrays import Array
+from robomodel.arrays import Array, median
 from robomodel.dynamics.kinematics.state import NO_FORCES, Configuration, State
 from robomodel.dynamics.recursions.aba import accelerations
 from robomodel.dynamics.recursions.crba import inertia_at
@@ -60,9 +60,7 @@ class Error(_Error):
     def __new__(cls, each: Array, worst: float | None = None) -> Error:
         """The error of these at n states."""
         ordered, rank = np.sort(each), median_rank(len(each))
-        made = super().__new__(
-            cls, float(np.median(ordered)), float(ordered[-1]) if worst is None else worst
-        )
+        made = super().__new__(cls, median(ordered), float(ordered[-1]) if worst is None else worst)
         made.interval = float(ordered[rank - 1]), float(ordered[-rank])
         made.each = each
         return made

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from robomodel.arrays import Array, Indices, Mask
+from robomodel.arrays import Array, Indices, Mask, median
 from robomodel.mechanism.closure import Geometry
 from robomodel.mechanism.compiled import CompiledGeometry, compiled
 from robomodel.mechanism.constraints import (
@@ -443,7 +443,7 @@ class Group:
     def typical(self) -> float:
         """The median of :meth:`regularity` over the set, as far as it is known."""
         known = self.pool if self.explored is None else self.explored.points
-        return float(np.median(self.regularity(known)))
+        return median(self.regularity(known))
 
     def regularity(self, p: Points) -> Array:
         """How well the independent velocities tell the motion at points: 0 at their dead points."""

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from robomodel.arrays import Array, Mask
+from robomodel.arrays import Array, Mask, median
 from robomodel.errors import DescriptionWarning, few
 from robomodel.mechanism import closure as newton
 from robomodel.mechanism.copies import as_written, images
@@ -297,7 +297,7 @@ class Choice:
         def measured(some: Sequence[tuple[int, ...]]) -> list[tuple[float, float, tuple[int, ...]]]:
             """Shares of the configurations in which sets determine the cluster; medians."""
             sizes = [self.regularity(rates, bodies) for bodies in some]
-            return [(float(np.mean(x > DETERMINED * x[0])), float(np.median(x)), bodies)
+            return [(float(np.mean(x > DETERMINED * x[0])), median(x), bodies)
                     for x, bodies in zip(sizes, some, strict=True)]  # fmt: skip
 
         told = measured([bodies for bodies in sets if regular[bodies] > REGULAR_TREE])

@@ -17,7 +17,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import asdict, dataclass, field, is_dataclass
 from functools import cached_property, partial
 from html import escape
-from importlib.resources import files
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, overload
@@ -504,6 +503,8 @@ def count(number: int, one: str, many: str = "") -> str:
 
 def page(title: str, kind: str, body: Iterable[str]) -> str:
     """The whole page; ``body`` is HTML, other arguments are text."""
+    from importlib.resources import files
+
     folder = files("robomodel.reports")
     style, script = (
         folder.joinpath(name).read_text(encoding="utf-8") for name in ("page.css", "page.js")

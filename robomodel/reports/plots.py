@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from robomodel.arrays import Array, Mask
+from robomodel.arrays import Array, Mask, median
 from robomodel.errors import MissingPackageError
 from robomodel.reports.palette import BAD, CURVES
 from robomodel.tolerances import NOTHING, SAME, WITHIN
@@ -183,7 +183,7 @@ def _extent(plot: Plot) -> tuple[float, float, float, float]:
 def bounded(values: Array) -> Array:
     """Values with nan above so many medians, which near singularities flatten the rest."""
     finite = np.abs(values[np.isfinite(values)])
-    most = CUT_OFF * float(np.median(finite)) if len(finite) else 0.0
+    most = CUT_OFF * median(finite) if len(finite) else 0.0
     return np.where(np.abs(values) <= max(most, NOTHING), values, np.nan)
 
 

@@ -9,7 +9,7 @@ Pinocchio's ``log6`` and ``Jlog6`` in this order. Source: Bullo and Murray, *Pro
 from __future__ import annotations
 
 import math
-from fractions import Fraction
+from functools import cache
 from math import factorial
 
 from robomodel.scalars import Scalar, Vector, div, dot, select, sincos, sqrt
@@ -143,7 +143,7 @@ def log6(rotation: Mat, offset: Vec) -> list[Scalar]:
 def jlog3(turn: Vector) -> Mat:
     """Jr⁻¹ = ∂ log3(R Exp(δ))/∂δ at log3(R) = ``turn``, turns up to π; at -turn it is Jl⁻¹."""
     phi = vec(turn)
-    share = _series(-dot(phi, phi), *EVEN)
+    share = _series(-dot(phi, phi), *_even())
     return _sum(UNIT, _scaled(0.5, skew(phi)), _scaled(share, skew_squared(phi)))
 
 
@@ -155,8 +155,8 @@ def jlog6(twist: Vector) -> list[list[Scalar]]:
     """
     phi, rho = vec(twist), vec(twist[3:])
     square = dot(phi, phi)
-    first = _series(-square, *(c * (1 - m) for m, c in enumerate(EVEN)))
-    second = _series(-square, *(c * m for m, c in enumerate(EVEN) if m))
+    first = _series(-square, *(c * (1 - m) for m, c in enumerate(_even())))
+    second = _series(-square, *(c * m for m, c in enumerate(_even()) if m))
     turn, shift, turn_twice = skew(phi), skew(rho), skew_squared(phi)
     both = _sum(matmul(shift, turn), matmul(turn, shift))
     fourth = _sum(matmul(turn_twice, both), matmul(both, turn_twice))
@@ -211,14 +211,14 @@ def _arctangent(z: Scalar) -> Scalar:
     return 1.0 + div(z * above, below)
 
 
+@cache
 def _even() -> tuple[float, ...]:
     """Coefficients of (z/2) coth(z/2) in z² from z² on: Bernoulli numbers over factorials."""
+    from fractions import Fraction
+
     cosh = [Fraction(1, 4**k * factorial(2 * k)) for k in range(TERMS)]
     sinhc = [Fraction(1, 4**k * factorial(2 * k + 1)) for k in range(TERMS)]
     result: list[Fraction] = []
     for k in range(TERMS):
         result.append(cosh[k] - sum(result[j] * sinhc[k - j] for j in range(k)))
     return tuple(float(c) for c in result[1:])
-
-
-EVEN = _even()

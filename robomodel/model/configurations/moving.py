@@ -12,7 +12,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.polynomial import Polynomial
 from numpy.typing import NDArray
 
 from robomodel import showing
@@ -384,6 +383,8 @@ def _explicit_positions(cluster: Cluster, q: Array) -> tuple[Array, Array]:
 
     Each derivative is the linear coefficient of the positions as polynomials of an increment.
     """
+    from numpy.polynomial import Polynomial
+
     at = q.tolist()
     values = np.array(cluster.constraint.positions(at))
     slopes = np.zeros((len(values), len(q)))

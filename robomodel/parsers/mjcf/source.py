@@ -12,8 +12,12 @@ from __future__ import annotations
 import os
 import posixpath
 import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
+from importlib.util import find_spec
+from types import ModuleType
 from typing import Any
 
 from robomodel.description import Sensor
@@ -627,18 +631,43 @@ def _missing(meshes: Mapping[str, Mesh], folder: Folder) -> Iterator[Issue]:
             )
 
 
+class _WhenUsed(ModuleType):
+    """Stands for a module, which is imported when a name of it is first asked for."""
+
+    def __getattr__(self, name: str) -> Any:
+        if sys.modules.get(self.__name__) is self:
+            del sys.modules[self.__name__]
+        return getattr(import_module(self.__name__), name)
+
+
+def _mujoco() -> Any:
+    """The module ``mujoco``, imported without what opens windows.
+
+    MuJoCo's package imports glfw, for its renderer. That starts another Python and takes longer
+    than MuJoCo itself, so it waits until the renderer, or another program, asks for it.
+    """
+    window = "glfw"
+    if {"mujoco", window} & sys.modules.keys() or find_spec(window) is None:
+        return import_module("mujoco")
+    stand_in = sys.modules[window] = _WhenUsed(window)
+    try:
+        return import_module("mujoco")
+    finally:
+        if sys.modules.get(window) is stand_in:
+            del sys.modules[window]
+
+
 class _Compiler:
     """Writes the tree with one element a line, compiles it, and explains MuJoCo's errors."""
 
     def __init__(self, root: SourceElement, whole: Whole) -> None:
         try:
-            import mujoco
+            self.mujoco = _mujoco()
         except ImportError as error:
             raise MissingPackageError(
                 "MJCF files are read by MuJoCo's own compiler, and need", "mujoco", "mujoco",
                 root.source,
             ) from error  # fmt: skip
-        self.mujoco: Any = mujoco
         self.root = root
         self.whole = whole
         self.issues: list[Issue] = []

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from robomodel.arrays import Array
+from robomodel.arrays import Array, median
 from robomodel.mobility.exploration import conditioning
 from robomodel.model.elements import Cluster, units_of
 from robomodel.model.model import Model
@@ -500,7 +500,7 @@ def _choices(
     with np.errstate(divide="ignore"):
         conditions = (1.0 / leading(samples, *choices)).reshape(len(choices), -1)
     rated = [
-        Choice(tuple(motion.labels[n] for n in choice), float(np.max(each)), float(np.median(each)))
+        Choice(tuple(motion.labels[n] for n in choice), float(np.max(each)), median(each))
         for choice, each in zip(choices, conditions, strict=True)
     ]
     # what differs by rounding is equal: then the first, the independent ones among them

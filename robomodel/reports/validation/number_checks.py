@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from robomodel.arrays import Array
+from robomodel.arrays import Array, median
 from robomodel.description import IDENTITY, Inertial, Limits, Link, Pose, Shape, Vec3
 from robomodel.description.transmissions import SIMPLE, kind_of
 from robomodel.errors import Source
@@ -646,8 +646,8 @@ def _unlike_the_others(context: CheckContext) -> Iterator[Finding]:
     logarithms = np.log([rotor.inertia for rotor in rotors])
     for n, rotor in enumerate(rotors):
         others = np.delete(logarithms, n)
-        usual = float(np.median(others))
-        spread = max(1.4826 * float(np.median(np.abs(others - usual))), BOUNDS.rotor_spread)
+        usual = median(others)
+        spread = max(1.4826 * median(np.abs(others - usual)), BOUNDS.rotor_spread)
         ratio = max(map(abs, rotor.ratios.values()))
         off = float(logarithms[n]) - usual
         least = BOUNDS.rotor_deviations * spread

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from robomodel.arrays import Array
+from robomodel.arrays import Array, quantile
 from robomodel.description.transmissions import rotor_name
 from robomodel.errors import DescriptionError, DescriptionWarning, Interrupted, Source, few
 from robomodel.loading import load
@@ -502,7 +502,7 @@ def _steepest(rates: Array) -> tuple[float, float]:
     finite = rates[np.isfinite(rates)]
     if not len(finite):
         return (-1.0, 1.0)
-    size = RATES_CUT_OFF * max(float(np.quantile(np.abs(finite), RATES_USUAL)), 1e-3)
+    size = RATES_CUT_OFF * max(float(quantile(np.abs(finite), RATES_USUAL)), 1e-3)
     return max(-size, float(finite.min())), min(size, float(finite.max()))
 
 

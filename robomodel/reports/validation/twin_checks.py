@@ -17,7 +17,7 @@ from functools import partial
 
 import numpy as np
 
-from robomodel.arrays import Array
+from robomodel.arrays import Array, median
 from robomodel.description import ONE_DOF, PolynomialCoupling
 from robomodel.model.actuators import Actuator
 from robomodel.reports.document import Finding, warning
@@ -130,7 +130,7 @@ def _others_median(amounts: Sequence[float], one: float) -> float:
     """The median of the amounts but one of them."""
     others = list(amounts)
     others.remove(one)
-    return float(np.median(others)) if others else 0.0
+    return median(others) if others else 0.0
 
 
 # ---- symmetries ----------------------------------------------------------------------------------

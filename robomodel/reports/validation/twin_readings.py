@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from robomodel.arrays import Array
+from robomodel.arrays import Array, median
 from robomodel.description import ONE_DOF, Joint, Limits, Loop, Pose, Spring
 from robomodel.description.poses import about, distance, link_poses, vec
 from robomodel.errors import Source
@@ -264,7 +264,7 @@ def _turned(of: MassProperties, by: Array) -> MassProperties:
 def _usual_mass(skeleton: Skeleton, segments: tuple[Segment, Segment]) -> float:
     """The median mass of the robot's bodies but these."""
     masses = [each.mass for each in skeleton.segments if each not in segments and each.mass > 0.0]
-    return float(np.median(masses)) if masses else math.sqrt(segments[0].mass * segments[1].mass)
+    return median(masses) if masses else math.sqrt(segments[0].mass * segments[1].mass)
 
 
 def _corners(skeleton: Skeleton, segment: Segment) -> Array:
