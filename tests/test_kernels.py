@@ -15,8 +15,11 @@ from texts import INERTIAL, joint, link, robot
 
 import robomodel as rm
 from robomodel.kernels import Trace, compile_program, lanes
+from robomodel.kernels.function import TracedFunction
 from robomodel.kernels.plan import CHUNK
+from robomodel.kernels.program import Dtype
 from robomodel.kernels.threads import share
+from robomodel.scalars import Scalar, sincos
 
 # ---- the same numbers ----------------------------------------------------------------------------
 
@@ -182,6 +185,30 @@ def test_any_number_of_states_and_any_strides() -> None:
     )
     single = q.astype(np.float32)
     close(kernel(single, v, tau), rm.aba(model, single, v, tau, backend="numpy"), 1e-13)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("count", [65, 96, 131])
+def test_long_arguments_are_moved_whole(count: int, dtype: Dtype) -> None:
+    """Shared by all states, of each its own, and in any strides; angles beyond all turns, too."""
+
+    def build(x: list[Scalar], p: list[Scalar]) -> list[Scalar]:
+        s, c = sincos(p[0] * p[1])
+        of_states = [a * b + s for a, b in zip(x, p[2:], strict=True)]
+        return [*of_states, sincos(x[0])[0] * c, *(2.0 * y for y in p)]
+
+    sizes = {"x": count - 2, "p": count}
+    results = {"y": (2 * count - 1,)}
+    function = TracedFunction("long", sizes, results, build, shared=("p",), dtype=dtype)
+    rng = np.random.default_rng(0)
+    for many in (1, 3, 17, 40):
+        x = rng.normal(size=(many, count - 2)).astype(dtype)
+        x[-1, 0] = 1e12
+        p = rng.normal(size=(many, 2 * count)).astype(dtype)
+        for numbers in (p[0, :count], p[:1, ::2], p[:, :count], p[:, ::2], p[::-1, count:]):
+            expected = function.on_arrays(x, numbers)
+            close(function(x, numbers), expected, 1e-13 if dtype == "float64" else 1e-5)
+        close(function(x[::-1], p[0, :count])[::-1], function(x, p[0, :count]), 1e-15)
 
 
 def test_results_go_where_they_shall() -> None:

@@ -683,10 +683,13 @@ def _reduced_angles(plan: KernelPlan, where: str) -> Iterator[str]:
 def _once(plan: KernelPlan, vectors: LaneVectors) -> Iterator[str]:
     def read(where: str) -> Iterator[str]:
         for k in range(len(plan.sizes) - 1):
-            yield from _read(plan, k, where)
+            if k not in plan.shared:
+                yield from _read(plan, k, where)
         yield from _reduced_angles(plan, where)
 
     def prologue(where: str) -> Iterator[str]:
+        for k in plan.shared:
+            yield from _read(plan, k, where)
         for n in range(plan.prologue):
             yield from _call_piece(n, where)
 
@@ -695,8 +698,7 @@ def _once(plan: KernelPlan, vectors: LaneVectors) -> Iterator[str]:
         yield from _context_pointers(where)
         yield from _to_write(plan, where)
 
-    yield from _each(plan, vectors, "read", read)
-    if plan.prologue:
+    if plan.shared:
         yield "%first.tile = icmp eq i64 %i, 0"
         yield "%hoisting = or i1 %first.tile, %varying"
         yield "br i1 %hoisting, label %hoist, label %hoisted"
@@ -704,6 +706,7 @@ def _once(plan: KernelPlan, vectors: LaneVectors) -> Iterator[str]:
         yield from _each(plan, vectors, "prologue", prologue)
         yield "br label %hoisted"
         yield "hoisted:"
+    yield from _each(plan, vectors, "read", read)
     yield from _in_turn(plan, vectors)
     yield from _each(plan, vectors, "written", written)
     yield "br label %done"

@@ -14,6 +14,9 @@ from robomodel.kernels.llvm.assembly import Function, LaneVectors
 
 MOVED = "ptr %rows, i64 %stride, i64 %last, ptr noalias %tile"
 
+LONG = 64  # numbers of an argument; more are moved in a loop, which LLVM compiles at once
+AT_A_TIME = 32  # numbers that a turn of that loop moves
+
 
 def pack(
     vectors: LaneVectors, name: str, count: int, used: Sequence[int], *, fetch: bool
@@ -39,12 +42,37 @@ def pack(
                 column = f"shufflevector {wide} {numbers}, {wide} poison, {mask}"
                 f.store(f.value(column), "%tile", i)
             f.lines += ["ret void", "apart:"]
-        _pack_rows(f, count, used)
+        if len(used) > LONG:
+            _pack_in_turns(f, count)
+        else:
+            _pack_rows(f, _rows(f), "%tile", count, used)
     return f.text(f"void @{name}({MOVED}, i1 %many) noinline")
 
 
-def _pack_rows(f: Function, count: int, used: Sequence[int]) -> None:
-    rows, half, size = _rows(f), f.vectors.halves, f.vectors.precision.bytes
+def _pack_in_turns(f: Function, count: int) -> None:
+    """Move all numbers of long rows; the last turn repeats some of the one before."""
+    f.label("begin")
+    rows = _rows(f)
+    f.label("turn")
+    turn = f.value("phi i64 [0, %begin], [%next, %turn]")
+    first = f.value(f"call i64 @llvm.smin.i64(i64 {turn}, i64 {count - AT_A_TIME})")
+    along = f.value(f"mul i64 {first}, {f.vectors.precision.bytes}")
+    down = f.value(f"mul i64 {first}, {f.vectors.bytes}")
+    tile = f.bytes_on("%tile", down)
+    _pack_rows(f, [f.bytes_on(row, along) for row in rows], tile, AT_A_TIME, range(AT_A_TIME))
+    f.lines += [
+        f"%next = add i64 {turn}, {AT_A_TIME}",
+        f"%more = icmp slt i64 %next, {count}",
+        "br i1 %more, label %turn, label %moved",
+        "moved:",
+    ]
+
+
+def _pack_rows(
+    f: Function, rows: Sequence[str], tile: str, count: int, used: Sequence[int]
+) -> None:
+    """Move those numbers of rows at these addresses that are used."""
+    half, size = f.vectors.halves, f.vectors.precision.bytes
     if count <= half.lanes // 2:
         for i in used:
             column = "poison"
@@ -52,7 +80,7 @@ def _pack_rows(f: Function, count: int, used: Sequence[int]) -> None:
                 at = f.bytes_on(row, i * size)
                 x = f.value(f"load {half.scalar}, ptr {at}, align {size}")
                 column = f.value(f"insertelement {f.type} {column}, {half.scalar} {x}, i64 {r}")
-            f.store(column, "%tile", i)
+            f.store(column, tile, i)
         return
     done: set[int] = set()
     for first in _blocks(half.lanes, count, used):
@@ -74,7 +102,7 @@ def _pack_rows(f: Function, count: int, used: Sequence[int]) -> None:
         columns = f.transpose(joined)
         for i in used:
             if first <= i < first + half.lanes and i not in done:
-                f.store(columns[i - first], "%tile", i)
+                f.store(columns[i - first], tile, i)
                 done.add(i)
 
 
@@ -114,9 +142,24 @@ def _prefetch(f: Function, count: int) -> None:
     """
     step = f.value(f"mul i64 %stride, {2 * f.vectors.lanes}")
     following = f.bytes_on("%rows", step)
-    for line in range(0, f.vectors.bytes * count, 64):  # exact where rows follow without a gap
+    lines = range(0, f.vectors.bytes * count, 64)  # exact where rows follow without a gap
+
+    def fetch(line: int | str) -> None:
         at = f.bytes_on(following, line)
         f.lines.append(f"call void @llvm.prefetch.p0(ptr {at}, i32 0, i32 2, i32 1)")
+
+    if count <= LONG:
+        for line in lines:
+            fetch(line)
+        return
+    f.label("line")
+    at = f.value("phi i64 [0, %fetch], [%further, %line]")
+    fetch(at)
+    f.lines += [
+        f"%further = add i64 {at}, {lines.step}",
+        f"%ahead = icmp slt i64 %further, {lines.stop}",
+        "br i1 %ahead, label %line, label %move",
+    ]
 
 
 # ---- results -------------------------------------------------------------------------------------
