@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -12,9 +11,12 @@ from linkage_family import instance
 from texts import coupling, joint, link, loop, robot
 
 import robomodel as rm
+from robomodel.mechanism.continuation import Ends
+from robomodel.mechanism.walks import lead
 from robomodel.reach.curves import grid
 from robomodel.reach.paths import walk
-from robomodel.reach.ranges import FreeRanges
+from robomodel.reach.ranges import FreeRanges, limb_range
+from robomodel.reach.reachable import reachable
 from robomodel.views.viewer import freedoms
 
 Array = np.ndarray
@@ -254,13 +256,13 @@ def test_a_parallelogram_that_nearly_lies_flat_does_not_turn_on(off: float) -> N
 )  # fmt: skip
 @pytest.mark.filterwarnings("ignore::robomodel.DescriptionWarning")
 def test_ranges_of_random_linkages(kind: str, noise: float) -> None:
-    """As far as small steps of the independent joint lead; rods' spins are no matter."""
+    """As far as strides of another kind lead, past dead points; rods' spins are no matter."""
     model = rm.load(instance(kind, 3, noise)[0], spins="locked")
     (name,) = model.dof_names
     free = rm.load(instance(kind, 3, noise)[0])
     assert rm.joint_range(free, name).upper == pytest.approx(rm.joint_range(model, name).upper)
-    path = np.array([*_motion(model, name)])
-    at = model.joint_positions(path)
+    cluster = next(each for each in model.clusters if name in each.joints)
+    at = model.joint_positions(reachable(model).along(cluster))
     for each in model.joints:
         if each.nv != 1:
             continue
@@ -273,22 +275,6 @@ def test_ranges_of_random_linkages(kind: str, noise: float) -> None:
             slack = max(1e-9, noise)  # an end is known as well as the file's numbers are
             assert found.lower <= np.min(x) + slack
             assert found.upper >= np.max(x) - slack
-
-
-def _motion(model: rm.Model, name: str, step: float = 0.01) -> Iterator[Array]:
-    """Configurations as one independent joint moves both ways, to a dead point or a full turn."""
-    index = model.dof_names.index(name)
-    for sign in (-1.0, 1.0):
-        q, stride, way = model.neutral(), step, 0.0
-        while way < 2.0 * math.pi and stride > 1e-9:
-            yield q
-            dv = np.zeros(model.nv)
-            dv[index] = sign * stride
-            try:
-                q = model.integrate(q, dv)
-                way += stride
-            except rm.errors.ClosureError:
-                stride *= 0.5
 
 
 @pytest.mark.slow
@@ -315,6 +301,83 @@ def test_ranges_of_several_freedoms() -> None:
     assert rm.joint_range(model, "A").lower_by == "C"
     assert "rad or less (limit of 'C') to" in str(rm.joint_range(model, "A"))
     assert rm.joint_range(model, "B").upper_by == "D"
+
+
+FIVE = (0.4, 0.15, 0.25, 0.15, 0.5)  # cranks A and B, the rods on them, the ground
+
+
+def five_bar(independent: str) -> rm.Model:
+    """A five-bar without limits, whose crank A does not turn fully."""
+    a, b, c, d, ground = FIVE
+    return rm.load(
+        robot(
+            link("a"), link("b"), link("c"), link("d"),
+            hinge("A", "base", "a", "0 0 0", None),
+            hinge("B", "base", "b", f"{ground} 0 0", None),
+            hinge("C", "a", "c", f"0 0 {a}", None),
+            hinge("D", "b", "d", f"0 0 {b}", None),
+            loop("tip", "revolute", "c", "d", f"0 0 {c}", f"0 0 {d}", HINGE),
+        ),
+        independent=[*independent],
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("independent", few(["AB", "AC", "AD", "BC", "BD", "CD"], "AB", "BC"))
+def test_ranges_of_a_five_bar_are_those_of_the_cosine_law(independent: str) -> None:
+    """Whichever joints are independent: past their dead points, and fully round."""
+    a, b, c, d, ground = FIVE
+    model = five_bar(independent)
+    ranges = {name: rm.joint_range(model, name) for name in "ABCD"}
+    stretched = math.acos((a * a + ground**2 - (b + c + d) ** 2) / (2.0 * a * ground))
+    folded = math.acos((a * a + c * c - (ground - b - d) ** 2) / (2.0 * a * c))
+    turns = 2.0 * math.pi * round(float(model.joint_positions(model.neutral())["C"]) / math.tau)
+    for name, middle, side in (("A", math.pi / 2.0, stretched), ("C", turns, math.pi - folded)):
+        found = ranges[name]
+        assert (found.lower, found.upper) == pytest.approx((middle - side, middle + side), abs=1e-9)
+        assert (found.lower_end.kind, found.upper_end.kind) == ("dead point", "dead point")
+    assert ranges["B"].turns_fully
+    assert ranges["D"].turns_fully
+
+
+@pytest.mark.slow
+def test_tellos_thighs_turn_fully() -> None:
+    """Strides of another kind lead from where random walks get to neutral, but for whole turns."""
+    model = rm.robots.load("tello")
+    name = "left-gimbal-to-thigh"
+    assert rm.joint_range(model, name).turns_fully
+    cluster = next(each for each in model.clusters if name in each.joints)
+    linkage = next(each for each in reachable(model).linkages if each.cluster is cluster)
+    place = cluster.geometry.links[cluster.joints.index(name)].q
+    (group,) = (each for each in linkage.groups if place in each.joints.places)
+    points, joints = group.pool, group.joints
+    at = points.q[:, joints.places] - group.start[joints.places]
+    goal = group.start[joints.places] + math.tau * np.round(at / math.tau)
+    arrived = lead(group.along, points, joints, goal)[1] == Ends.FINE
+    turned = np.round(at[:, joints.places.tolist().index(place)] / math.tau)
+    assert np.any(arrived & (turned > 0))
+    assert np.any(arrived & (turned < 0))
+
+
+@pytest.mark.parametrize(
+    ("name", "chosen"),
+    few([("parallel_ankle", ["left_motor", "roll"]), ("six_bar", ["joint1", "joint4", "joint5"]),
+         ("crank_rocker", ["coupler_joint"]), ("five_bar", ["J3", "J4"])],
+        ("crank_rocker", ["coupler_joint"]), ("five_bar", ["J3", "J4"])),
+)  # fmt: skip
+def test_reports_do_not_depend_on_the_independent_joints(name: str, chosen: list[str]) -> None:
+    """Ranges, those at rest, dead points, inputs of rods and their angles."""
+    studies = [rm.actuation(rm.load(rm.robots.path(name), independent=some))
+               for some in (None, chosen)]  # fmt: skip
+    one, other = studies
+    for mine, its in zip(one.joints, other.joints, strict=True):
+        assert (mine.joint, mine.rest) == (its.joint, its.rest)
+        assert mine.at_rest == pytest.approx(its.at_rest, abs=1e-9)
+        assert (mine.lower, mine.upper) == pytest.approx((its.lower, its.upper), abs=1e-9)
+    for some in ("transmissions", "four_bars"):
+        for mine, its in zip(getattr(one, some), getattr(other, some), strict=True):
+            assert mine.input == its.input
+            assert mine.least.angle == pytest.approx(its.least.angle, abs=1e-7)
+            assert mine.most.angle == pytest.approx(its.most.angle, abs=1e-7)
 
 
 def parallelogram(*ends: tuple[float, float]) -> rm.Model:
@@ -390,12 +453,15 @@ def test_everyone_says_the_same_of_a_range(kind: str) -> None:
     model = consumers(kind)
     ranges = {each.name: rm.joint_range(model, each.name) for each in model.joints if each.nv == 1}
     envelopes = rm.actuation(model).joints
-    assert {each.joint: each.reach for each in envelopes}.items() <= ranges.items()
     tree = rm.approximate_tree(model)
     limits = {each.name: each for each in tree.joints}
     for each in envelopes:
+        reach, whole = limb_range(model, each.joint), ranges[each.joint]
+        assert each.reach == reach
+        assert whole.lower <= reach.lower + 1e-9
+        assert whole.upper >= reach.upper - 1e-9
         if each.joint in limits:
-            reach, ends = ranges[each.joint], limits[each.joint]
+            ends = limits[each.joint]
             for end, kept in ((reach.lower, ends.lower), (reach.upper, ends.upper)):
                 assert kept == pytest.approx(end, abs=1e-9) or math.isinf(end)
     for slider in freedoms(model):

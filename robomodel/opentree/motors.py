@@ -26,7 +26,7 @@ from robomodel.errors import warn_at
 from robomodel.model.actuators import Actuator
 from robomodel.model.model import Model
 from robomodel.opentree.passive import moving_joints, rates_of
-from robomodel.reach.ranges import joint_range
+from robomodel.reach.ranges import limb_range
 
 # --- actuators ------------------------------------------------------------------------------------
 
@@ -208,7 +208,7 @@ def _limited(model: Model, joint: Joint, behind: JointLimits) -> Joint:
 
 def _reaching(model: Model, joint: Joint) -> Joint:
     """A joint with the limits of its range."""
-    reach = joint_range(model, joint.name)
+    reach = limb_range(model, joint.name)
     return ending(joint, replace(joint.limits, lower=reach.lower, upper=reach.upper))
 
 

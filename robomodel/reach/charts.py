@@ -1,4 +1,4 @@
-"""Charts of a part's motions: where its independent velocities tell them, and where they do not."""
+"""Charts of a part's motions: where velocities of some joints tell them, and where they do not."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from robomodel.tolerances import MOVES
 
 @dataclass(frozen=True, eq=False)
 class Chart:
-    """The orientation of a part's independent velocities among its motions, along a path.
+    """A part's motions along a path, and the orientation of some joints' velocities among them.
 
-    It is the determinant of ``rows`` (n, columns) on an orthonormal ``basis`` (columns, n) of the
-    motions, turned along with them, positive where it begins; where it vanishes the part moves
-    while they rest. ``points`` has q in a ``row``. Also of several configurations q (..., nq),
-    which then are all points.
+    It is the determinant of their ``rows`` (n, columns) on an orthonormal ``basis`` (columns, n) of
+    the motions, turned along with them, positive where it begins; where it vanishes the part moves
+    while they rest. Without rows it is 1. ``points`` has q in a ``row``. Also of several
+    configurations q (..., nq), which then are all points.
     """
 
     part: Part
@@ -33,16 +33,13 @@ class Chart:
     row: int = 0
 
     @staticmethod
-    def at(part: Part, q: Array, chart: Array | None = None) -> Chart | None:
-        """The motion at q; None where the independent velocities do not tell the motion there.
-
-        ``chart``: rows (n, columns) in place of the independent velocities.
-        """
+    def at(part: Part, q: Array, rows: Array) -> Chart | None:
+        """The motion at q; None where velocities with these rows do not tell it there."""
         motions = part.null(q)
         interest = part.interest
         if not interest or not motions.shape[1]:
             return None
-        rows = (part.chart if chart is None else chart) * part.unit
+        rows = rows * part.unit
         idle = _idle(motions, interest)
         rows = rows[np.max(np.abs(rows @ idle), axis=1, initial=0.0) < MOVES]  # not those of spins
         basis = without_idle(motions, interest)
@@ -55,6 +52,12 @@ class Chart:
         basis[:, 0] *= np.sign(np.linalg.det(np.array(chosen) @ basis))
         signed = np.array(chosen)
         return Chart(part, q, signed, basis, np.linalg.det(signed @ basis), part.at(q))
+
+    @staticmethod
+    def without_rows(part: Part, q: Array) -> Chart:
+        """The motion at q, with nothing that tells it."""
+        basis = without_idle(part.null(q), part.interest)
+        return Chart(part, q, np.zeros((0, len(part.unit))), basis, np.array(1.0), part.at(q))
 
     @property
     def value(self) -> float:
@@ -95,7 +98,7 @@ class Chart:
 
     @property
     def loose(self) -> Array:
-        """The motion (columns) at which the independent velocities rest, where they can."""
+        """The motion (columns) at which the velocities with these rows rest, where they can."""
         right = np.linalg.svd(self.rows @ self.basis)[2]
         motion: Array = self.basis @ right[-1]
         return motion
@@ -126,7 +129,9 @@ def _turned(part: Part, q: Array, rows: Array, basis: Array) -> Chart:
     else:
         left, _, right = np.linalg.svd(along)
         motions = motions @ (left @ right)
-    return Chart(part, q, rows, motions, np.asarray(np.linalg.det(rows @ motions)), points)
+    told = rows @ motions
+    values = np.linalg.det(told) if rows.shape[-2] else np.ones(told.shape[:-2])
+    return Chart(part, q, rows, motions, np.asarray(values), points)
 
 
 def slopes(charts: Sequence[Chart]) -> list[Array]:

@@ -206,13 +206,6 @@ class Group:
         along = replace(self.along, sheet=rows, crossed=[])
         return replace(self, along=along, telling=joints if mine else None, original=None)
 
-    @cached_property
-    def regular(self) -> Group:
-        """Its part up to dead points of the independent joints."""
-        sheet = self.on_sheet(units(self.rates))
-        original = self.original and (self.original[0].regular, self.original[1])
-        return replace(sheet, original=original)
-
     def narrowed(self, ends: Mapping[int, tuple[float, float]]) -> Group:
         """Its part between these ends too, by places in q."""
         mine = [n for n, place in enumerate(self.joints.places.tolist()) if place in ends]
@@ -566,7 +559,7 @@ class _Splitting:
         """The groups and followers."""
         following, solved = self._following()
         free = [c for c in range(self.geometry.nv) if c not in following]
-        left = _left_null(self.couplings[:, following]).T @ self.couplings
+        left = left_null(self.couplings[:, following]).T @ self.couplings
         left[:, following] = 0.0
         left = _echelon(left)
         groups, blocks = [], list[Array]()
@@ -630,7 +623,7 @@ class _Splitting:
         rows = rows[np.any(rows != 0.0, axis=1)]
         if not len(rows):
             return np.asarray(np.diag(unit))
-        kernel = _left_null(rows.T)
+        kernel = left_null(rows.T)
         counts = [n for n, c in enumerate(mine) if c in self.looped]
         for some in (counts, list(range(len(mine)))):
             _, sizes, right = np.linalg.svd(kernel[some], full_matrices=False)
@@ -818,7 +811,7 @@ def _met(model: Model, cluster: Cluster, rows: tuple[int, ...]) -> Callable[[Arr
     return met
 
 
-def _left_null(matrix: Array) -> Array:
+def left_null(matrix: Array) -> Array:
     """Orthonormal columns y with yᵀ matrix = 0."""
     if not matrix.size:
         return np.eye(len(matrix))

@@ -13,6 +13,8 @@ from robomodel.arrays import Array, Indices
 from robomodel.mechanism.closure import LinearCoupling
 from robomodel.mechanism.compiled import CompiledGeometry
 from robomodel.mechanism.continuation import CROSSING, Continuation, Limits, Points
+from robomodel.mechanism.joints import Revolute
+from robomodel.reach.groups import left_null
 from robomodel.tolerances import CLOSED
 
 TURNS = 8  # of a joint without limits in a part where couplings turn joints with limits
@@ -26,10 +28,10 @@ class Part:
     ``geometry`` is the cluster's, of which ``rows`` close the part. ``conditions`` are the names
     and rows of the part's loops, then of its couplings, ``linear`` the latter; ``columns`` are its
     spanning velocities, ``rank`` the number of its independent conditions. ``names``, ``unit``,
-    ``low``, ``high`` and ``lengths`` (in metres) are of all columns of the cluster, ``chart`` (n,
-    columns) are its independent velocities, as rows; ``place`` is where in q the joints of one
-    freedom are, by their columns. ``followers`` are
-    joints that are left out: where they are in q, Σ (where, ratio) and an offset that give it.
+    ``low``, ``high`` and ``lengths`` (in metres) are of all columns of the cluster, ``velocities``
+    (columns, columns) its velocities by those that are not left out, as rows; ``place`` is where in
+    q the joints of one freedom are, by their columns. ``followers`` are joints that are left out:
+    where they are in q, Σ (where, ratio) and an offset that give it.
     ``spinning`` are columns that spins of rods turn, which are free beside what moves. ``crossing``
     is the gap at which branches cross.
     """
@@ -44,7 +46,7 @@ class Part:
     unit: Array
     low: Array
     high: Array
-    chart: Array
+    velocities: Array
     lengths: tuple[bool, ...]
     place: dict[int, int]
     followers: tuple[tuple[int, tuple[tuple[int, float], ...], float], ...]
@@ -93,6 +95,12 @@ class Part:
         """The columns of joints of one freedom, but for those that only turn a rod."""
         return tuple(c for c in self.columns if c in self.place and c not in self.spinning)
 
+    def rows_of(self, columns: Sequence[int]) -> Array:
+        """Velocities of these columns of the cluster as rows: what the part alone tells of them."""
+        rows = self.velocities[list(columns)]
+        mine = left_null(np.delete(rows, self.columns, axis=1)).T @ rows
+        return np.asarray(mine[np.any(mine != 0.0, axis=1)])
+
     @property
     def mobility(self) -> int:
         """The number of freedoms."""
@@ -111,6 +119,19 @@ class Part:
         places = np.array([self.place[c] for c in self.limited * 2], dtype=np.intp)
         return columns, places, np.repeat([-1.0, 1.0], len(self.limited))
 
+    @cached_property
+    def coupled(self) -> frozenset[int]:
+        """The columns of joints that couplings turn with others."""
+        return frozenset(c for each in self.linear for body, _ in each.terms
+                         for c in self.geometry.links[body].freedoms)  # fmt: skip
+
+    @cached_property
+    def turning(self) -> tuple[int, ...]:
+        """The columns of hinges that are back where they were after a turn."""
+        hinges = {link.v for link in self.geometry.links if isinstance(link.joint, Revolute)}
+        return tuple(c for c in self.interest if c in hinges
+                     and c not in self.limited and c not in self.coupled)  # fmt: skip
+
     def endless(self, column: int) -> float:
         """From which travel on [rad, m] a joint without limits counts as one without ends.
 
@@ -118,9 +139,7 @@ class Part:
         """
         if self.lengths[column]:
             return 10.0 * float(self.unit[column])
-        coupled = {c for each in self.linear for body, _ in each.terms
-                   for c in self.geometry.links[body].freedoms}  # fmt: skip
-        return TURNS * 2.0 * math.pi if coupled & {*self.limited} else 2.0 * math.pi
+        return TURNS * 2.0 * math.pi if self.coupled & {*self.limited} else 2.0 * math.pi
 
     def free(self, held: Sequence[int] = ()) -> Array:
         """1 for its columns but the held ones, 0 for all others of the cluster."""

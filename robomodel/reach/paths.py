@@ -2,9 +2,9 @@
 
 With joints of a part (:mod:`robomodel.reach.parts`) held so that one freedom is left (but for
 freedoms that move no joint of one freedom, as spins of rods), its closed configurations are a
-curve. It is followed along its tangent both ways, to where a joint meets a limit, where the
-independent velocities of the cluster vanish though it moves (a dead point, beyond which the loops
-are on another branch), or round to where it began.
+curve. It is followed along its tangent both ways, to where a joint meets a limit, to a dead point
+of joints that shall tell where the loops are (these rest there while others move, and what is
+beyond is on another sheet), or round to where it began.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class RangeEnd:
         words = {
             "limit": f"limit of '{self.by}'",
             "dead point": f"dead point of '{self.by}'",
-            "": "nothing ends it",
+            "": "no end was found" if self.searched else "nothing ends it",
         }
         return words[self.kind]
 
@@ -188,29 +188,30 @@ class Path:
         return step.at(step.root(1.5 * step.length, lambda _, t: float(t[column])))
 
 
-def follow(part: Part, q: Array, held: Sequence[int], column: int) -> Path | None:
+def follow(
+    part: Part, q: Array, held: Sequence[int], column: int, telling: Sequence[int]
+) -> Path | None:
     """The path from q on which ``held`` columns rest and a joint of ``column`` moves.
 
-    None where more than one freedom is left beside spins of rods, or the joint rests. Joints that q
-    has beyond a limit may go back, but no further.
+    It ends at dead points of the columns ``telling``. None where more than one freedom is left
+    beside spins of rods, or the joint rests. Joints that q has beyond a limit may go back, but no
+    further.
     """
-    halves = halves_from(part, q, held, column)
+    halves = halves_from(part, q, held, column, telling)
     walk(halves)
     return joined(*halves) if halves else None
 
 
 def halves_from(
-    part: Part, q: Array, held: Sequence[int], column: int, chart: Array | None = None
+    part: Part, q: Array, held: Sequence[int], column: int, telling: Sequence[int]
 ) -> tuple[Half, Half] | tuple[()]:
-    """The halves of :func:`follow`, back and forth, to be followed; none where it gives None.
-
-    They end at dead points of the rows ``chart`` (n, columns); by default of the part's.
-    """
+    """The halves of :func:`follow`, back and forth, to be followed; none where it gives None."""
     motions = without_idle(part.null(q, held), part.interest)
     if motions.shape[1] != 1 or abs(float(motions[column, 0])) < MOVES:
         return ()
     ahead = motions[:, 0] * (1.0 if motions[column, 0] > 0.0 else -1.0)
-    back, forth = (Half(part, held, q, way, _Ends.at(part, q, chart)) for way in (-ahead, ahead))
+    rows = part.rows_of(telling)
+    back, forth = (Half(part, held, q, way, _Ends.at(part, q, rows)) for way in (-ahead, ahead))
     return back, forth
 
 
@@ -511,19 +512,19 @@ class PathStep:
 
 @dataclass
 class _Ends:
-    """The ends of a half of a path: limits, and dead points of the independent velocities."""
+    """The ends of a half of a path: limits, and dead points of joints that a chart is of."""
 
     part: Part
     chart: Chart | None
     limits: Array
 
     @staticmethod
-    def at(part: Part, start: Array, chart: Array | None) -> _Ends:
+    def at(part: Part, start: Array, rows: Array) -> _Ends:
         """From a start; joints that it has beyond a limit go no further."""
         columns, places, sides = part.sides
         bounds = np.where(sides < 0.0, -part.low[columns], part.high[columns])
         limits = np.maximum(bounds, sides * start[places])
-        return _Ends(part, Chart.at(part, start, chart), limits)
+        return _Ends(part, Chart.at(part, start, rows), limits)
 
     def first(self, step: PathStep, near: Sequence[int], beyond: bool) -> tuple[End, Array] | None:
         """The end of the path on a step, and the tangent there.

@@ -1,5 +1,7 @@
 """How far a joint goes within all limits and as loops and couplings let it: :func:`joint_range`.
 
+All that the robot reaches counts, or, for open trees and rows of reports, its part up to dead
+points of limbs' joints (:func:`limb_range`). Neither depends on which joints are independent.
 Joints without limits that one coupling alone ties to a cluster, as most rotors are, hinder nothing,
 and are left out; what conditions relate then is looked at part by part. Couplings alone are a
 linear program. A part of one freedom is a path (:mod:`robomodel.reach.paths`); of
@@ -11,6 +13,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
@@ -41,12 +44,12 @@ from robomodel.reach.groups import (
     hold_everywhere,
     kept_rows,
     merged,
-    split,
 )
 from robomodel.reach.limb import limb_bodies
 from robomodel.reach.motions import ClusterMotion
 from robomodel.reach.parts import Part
 from robomodel.reach.paths import Half, Path, RangeEnd, follow, halves_from, joined, walk
+from robomodel.reach.reachable import reachable
 from robomodel.reach.uphill import extremes
 from robomodel.tolerances import HUGE, SINGULAR, WITHIN
 
@@ -143,10 +146,9 @@ class JointRange:
 def joint_range(model: Model, joint: str, q: ArrayLike | None = None) -> JointRange:
     """How far a joint goes within the limits of all joints, loops closed, and what ends it.
 
-    Where the joint turns back, or the loops come to a dead point of the independent joints (they
-    rest while others move, and G is infinite), that ends it; what is beyond is on another branch.
-    Of joints of limbs (:func:`robomodel.limb_joints`) in linkages of one freedom only the former
-    does, whichever joints are independent.
+    A limit ends it, or a dead point at which the joint turns back. Dead points of other joints do
+    not, whichever joints are independent: with the others free, all counts that closed paths within
+    limits get to from :meth:`Model.neutral <robomodel.Model.neutral>`.
     Joints, dependent and rotor joints too, are looked at with the limits of their cluster, from
     where a limit is exceeded already no further. With several freedoms, the ends are the farthest
     tops of climbs from neutral and from where random walks lead; they are exact as such, but other
@@ -156,9 +158,8 @@ def joint_range(model: Model, joint: str, q: ArrayLike | None = None) -> JointRa
         model: The robot.
         joint: The joint's name; it has one freedom.
         q: A closed configuration (nq,) at which the other independent joints of its cluster are
-            held, and that says which branch of the loops it is on; without it they may move, from
-            :meth:`Model.neutral <robomodel.Model.neutral>` on. A dependent joint takes the place of
-            the independent one that moves it most.
+            held, and from which the joint goes to where it first turns back; without it they may
+            move. A dependent joint takes the place of the independent one that moves it most.
 
     Returns:
         range: Its ends ``lower`` and ``upper`` [rad, m], infinite where nothing ends it
@@ -182,30 +183,42 @@ def joint_range(model: Model, joint: str, q: ArrayLike | None = None) -> JointRa
             f"joint '{joint}' has {joints[joint].nv} freedoms and no range: ask for joints of one"
         )
     if q is None:
-        return _free(model, joint)
+        return _free(model, joint, sheet=False)
     at = as_array(q, model.nq, "q", "nq")
     check_one_configuration(at, "q")
     return ranges_from(model, joint, at[None])[0]
 
 
-def _free(model: Model, name: str) -> JointRange:
+def limb_range(model: Model, joint: str) -> JointRange:
+    """:func:`joint_range` up to dead points of the joints of limbs, which tell where the robot is.
+
+    On this sheet of what it reaches the others are functions of them, as in an open tree.
+    """
+    return _free(model, joint, sheet=True)
+
+
+def _free(model: Model, name: str, *, sheet: bool) -> JointRange:
     """From the neutral configuration, with the others free."""
-    ranges = FreeRanges(model, [name])
+    ranges = FreeRanges(model, [name], sheet=sheet)
     walk(ranges.halves)
     return ranges.found()[0]
 
 
 @cached_on_model
-def _known(model: Model) -> dict[str, JointRange]:
+def _known(model: Model, sheet: bool) -> dict[str, JointRange]:
     """Ranges that are known, by joints."""
     return {}
 
 
 class FreeRanges:
-    """:func:`joint_range` from neutral, others free, with the halves of paths to be followed."""
+    """Ranges from neutral, others free, with the halves of paths that are to be followed.
 
-    def __init__(self, model: Model, names: Sequence[str]) -> None:
-        self.model, self.names, self.known = model, names, _known(model)
+    ``sheet``: up to dead points of limbs' joints (:func:`limb_range`).
+    """
+
+    def __init__(self, model: Model, names: Sequence[str], *, sheet: bool = False) -> None:
+        self.model, self.names, self.sheet = model, names, sheet
+        self.known = _known(model, sheet)
         self.pairs: dict[str, tuple[Half, Half]] = {}
         self.climbing: dict[Part, list[str]] = {}
         for name in names:
@@ -225,7 +238,8 @@ class FreeRanges:
             cluster = self._cluster(names[0])
             start = spanning_start(cluster, np.array(cluster.start))
             columns = [column_of(cluster, name) for name in names]
-            ends = extremes(part, columns, start, partial(_reached, self.model, cluster.index))
+            further = partial(_reached, self.model, cluster.index, self.sheet)
+            ends = extremes(part, columns, start, self._telling(cluster), further)
             for name, each in zip(names, ends, strict=True):
                 self._note(name, each)
         return [self.known[name] for name in self.names]
@@ -236,21 +250,24 @@ class FreeRanges:
         column = column_of(cluster, name)
         part = part_of(model, cluster, column)
         start = spanning_start(cluster, np.array(cluster.start))
-        if (sums := _driven(model, cluster, joint, part)) is not None:
+        if (sums := _driven(model, cluster, joint, part, sheet=self.sheet)) is not None:
             self._note(name, sums)
         elif not part.rows:
             self._note(name, _own_limits(part, column))
         elif len(part.linear) == len(part.conditions):
             self._note(name, _linear(part, column, start))
         else:
-            limb = limb_bodies(model)[cluster.index]
-            carries = cluster.bodies[cluster.joints.index(name)] in limb
-            alone = np.eye(len(part.unit))[[column]] if carries and len(part.chart) == 1 else None
-            pair = halves_from(part, start, (), column, alone)
+            pair = halves_from(part, start, (), column, self._telling(cluster))
             if pair:
                 self.pairs[name] = pair
             else:
                 self.climbing.setdefault(part, []).append(name)
+
+    def _telling(self, cluster: Cluster) -> list[int]:
+        """The columns at whose dead points ranges end."""
+        bodies = limb_bodies(self.model)[cluster.index] if self.sheet else ()
+        links = (cluster.geometry.links[cluster.bodies.index(body)] for body in bodies)
+        return [c for link in links for c in link.freedoms]
 
     def _cluster(self, name: str) -> Cluster:
         return next(c for c in self.model.clusters if name in c.joints)
@@ -263,12 +280,15 @@ class FreeRanges:
         self.known[name] = _named(joint, start, ends)
 
 
-def ranges_from(model: Model, name: str, q: Array) -> list[JointRange]:
+def ranges_from(
+    model: Model, name: str, q: Array, held: Sequence[int] | None = None
+) -> list[JointRange]:
     """:func:`joint_range` from closed configurations (n, nq), followed side by side.
 
-    The first says which joints of the cluster are held.
+    ``held``: columns of the cluster that are; by default those of independent joints, as the first
+    configuration tells.
     """
-    ranges = RangesFrom(model, name, q)
+    ranges = RangesFrom(model, name, q, held)
     walk(ranges.halves)
     return ranges.found()
 
@@ -276,17 +296,20 @@ def ranges_from(model: Model, name: str, q: Array) -> list[JointRange]:
 class RangesFrom:
     """:func:`ranges_from`, with the halves of paths that are to be followed."""
 
-    def __init__(self, model: Model, name: str, q: Array) -> None:
+    def __init__(
+        self, model: Model, name: str, q: Array, held: Sequence[int] | None = None
+    ) -> None:
         self.joint = next(each for each in model.joints if each.name == name)
         cluster = self.cluster = next(c for c in model.clusters if name in c.joints)
-        column, held = held_columns(model, cluster, name, q[0])
+        column = column_of(cluster, name)
+        held = held_columns(model, cluster, column, q[0]) if held is None else tuple(held)
         self.labels = [column.label for column in columns_of(model, cluster)]
         held = without_spins(model, cluster, column, held)
         part = part_of(model, cluster, column, held)
         resting = [c for c in held if c in part.columns]
         self.spanning = [spanning_start(cluster, x[cluster.q]) for x in q]
         looped = self.looped = part.rows and len(part.linear) < len(part.conditions)
-        self.pairs = [halves_from(part, x, resting, column) if looped else ()
+        self.pairs = [halves_from(part, x, resting, column, [column, *held]) if looped else ()
                       for x in self.spanning]  # fmt: skip
         self.column, self.held, self.part = column, held, part
 
@@ -334,17 +357,14 @@ def _named(
 # ---- paths ---------------------------------------------------------------------------------------
 
 
-def held_columns(
-    model: Model, cluster: Cluster, joint: str, q: Array
-) -> tuple[int, tuple[int, ...]]:
-    """A joint's column of its cluster, and the independent ones to hold while it moves."""
-    column = column_of(cluster, joint)
+def held_columns(model: Model, cluster: Cluster, column: int, q: Array) -> tuple[int, ...]:
+    """The independent columns of a cluster to hold while the joint of one moves."""
     if column in cluster.columns:
-        return column, tuple(c for c in cluster.columns if c != column)
+        return tuple(c for c in cluster.columns if c != column)
     g = ClusterMotion.of(model, cluster).rates(spanning_start(cluster, q[cluster.q]))[column]
     units = velocity_units(model, cluster)[list(cluster.columns)]
     instead = cluster.columns[int(np.argmax(np.abs(np.nan_to_num(g, posinf=HUGE) * units)))]
-    return column, tuple(c for c in cluster.columns if c != instead)
+    return tuple(c for c in cluster.columns if c != instead)
 
 
 def path_along(
@@ -353,19 +373,15 @@ def path_along(
     column: int,
     held: Sequence[int],
     spanning: Array,
-    tell: Sequence[int] = (),
 ) -> Path | None:
     """The path of a cluster from there on which a joint moves while ``held`` columns rest.
 
-    It ends at dead points of the independent velocities, or of those of columns that ``tell`` how
-    the cluster moves. None where nothing moves with it, or more than one freedom is left.
+    It ends where the joint turns back. None where nothing moves with it, or more than one freedom
+    is left.
     """
     part = part_of(model, cluster, column, held)
-    if tell:
-        mine = [c for c in tell if c in part.columns]
-        part = replace(part, chart=np.eye(len(part.unit))[mine])
     resting = [c for c in without_spins(model, cluster, column, held) if c in part.columns]
-    return follow(part, spanning, resting, column) if part.rows else None
+    return follow(part, spanning, resting, column, [column, *held]) if part.rows else None
 
 
 def without_spins(
@@ -453,13 +469,13 @@ def whole_part(model: Model, index: int) -> Part:
 class _Reduced:
     """A cluster's conditions and the groups of links that they relate, without ``left_out`` links.
 
-    ``chart`` and ``followers`` as of :class:`Part`.
+    ``velocities`` and ``followers`` as of :class:`Part`.
     """
 
     conditions: tuple[_Condition, ...]
     groups: tuple[frozenset[int], ...]
     left_out: frozenset[int]
-    chart: Array
+    velocities: Array
     followers: tuple[tuple[int, tuple[tuple[int, float], ...], float], ...]
 
 
@@ -469,7 +485,7 @@ def _reduced(model: Model, index: int, wanted: frozenset[int]) -> _Reduced:
     cluster = model.clusters[index]
     geometry, columns = cluster.geometry, columns_of(model, cluster)
     low, high = column_limits(columns)
-    chart = np.eye(len(columns))[list(cluster.columns)]
+    velocities = np.eye(len(columns))
     conditions = list(_conditions(geometry))
     bounded = np.isfinite(low) | np.isfinite(high)
     needed = wanted | {
@@ -485,10 +501,10 @@ def _reduced(model: Model, index: int, wanted: frozenset[int]) -> _Reduced:
         terms = tuple((geometry.links[other].q, ratio) for other, ratio in ratios.items())
         followers.insert(0, (geometry.links[body].q, terms, _offset(body, condition)))
         for other, ratio in ratios.items():  # it stands for what moves it
-            chart[:, geometry.links[other].v] += ratio * chart[:, c]
-        chart[:, c] = 0.0
+            velocities[:, geometry.links[other].v] += ratio * velocities[:, c]
+        velocities[:, c] = 0.0
     groups = tuple(frozenset(group) for group in _groups(conditions))
-    return _Reduced(tuple(conditions), groups, frozenset(left_out), chart, tuple(followers))
+    return _Reduced(tuple(conditions), groups, frozenset(left_out), velocities, tuple(followers))
 
 
 @cached_on_model
@@ -506,8 +522,6 @@ def _part(
     mine = [each for each in reduced.conditions if each.links & group]
     rank = _rank(model, cluster, reduced, mine)
     part_columns = tuple(c for i in sorted(group) for c in geometry.links[i].freedoms)
-    chart = reduced.chart.copy()
-    chart[:, [c for c in range(len(columns)) if c not in part_columns]] = 0.0
     return Part(
         compiled_geometry(model, cluster.index),
         _closing(model, cluster, mine, rank),
@@ -519,7 +533,7 @@ def _part(
         velocity_units(model, cluster) * _gearing(model, cluster),
         low,
         high,
-        chart[np.any(chart != 0.0, axis=1)],
+        reduced.velocities,
         tuple(each.length for each in columns),
         _places(cluster),
         reduced.followers,
@@ -617,19 +631,27 @@ def _rank(model: Model, cluster: Cluster, reduced: _Reduced, mine: Sequence[_Con
 
 
 @cached_on_model
-def _reached(model: Model, index: int) -> Array:
-    """Configurations of a cluster to which paths lead from neutral, up to dead points."""
-    cluster, found = model.clusters[index], split(model, index)
+def _reached(model: Model, index: int, sheet: bool) -> Array:
+    """Configurations of a cluster to which paths lead from neutral.
+
+    ``sheet``: up to dead points of limbs' joints, if these tell where it is.
+    """
+    cluster, reach = model.clusters[index], reachable(model)
+    bodies = limb_bodies(model)[index] if sheet else ()
+    if bodies:
+        with suppress(ValueError):
+            reach = reach.on_sheet([model.joints[body].name for body in bodies])
+    linkage = next(each for each in reach.linkages if each.cluster is cluster)
     q = np.tile(spanning_start(cluster, np.array(cluster.start)), (FURTHER, 1))
-    for group in found.groups:
-        pool = (group.regular if group.freedoms else group).pool.q
+    for group in linkage.groups:
+        pool = group.pool.q
         chosen = np.linspace(0, len(pool) - 1, FURTHER).astype(int)
         q[:, group.places] = pool[np.ix_(chosen, group.places)]
-    return found.followers.completed(q)
+    return linkage.split.followers.completed(q)
 
 
 def _driven(
-    model: Model, cluster: Cluster, joint: Joint, part: Part
+    model: Model, cluster: Cluster, joint: Joint, part: Part, *, sheet: bool
 ) -> tuple[RangeEnd, RangeEnd] | None:
     """The ends of a joint that one coupling alone relates to others: sums of the others' ends."""
     if math.isfinite(joint.lower) or math.isfinite(joint.upper):
@@ -649,7 +671,7 @@ def _driven(
     for sides in ((0, 1), (1, 0)):
         parts = []
         for other, ratio in ratios.items():
-            reach = _free(model, cluster.joints[other])
+            reach = _free(model, cluster.joints[other], sheet=sheet)
             end = (reach.lower_end, reach.upper_end)[sides[ratio < 0.0]]
             parts.append((abs(ratio), ratio * end.position, end))
         total = _offset(body, mine[0]) + sum(x for _, x, _ in parts)

@@ -17,9 +17,10 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from robomodel.arrays import Array
-from robomodel.mechanism.continuation import Points, joined
+from robomodel.mechanism.continuation import Ends, Limits, Points, joined
 from robomodel.mechanism.roots import bracketing
-from robomodel.reach.charts import Chart, slopes, turned_charts, without_idle
+from robomodel.mechanism.walks import Positions, lead
+from robomodel.reach.charts import Chart, slopes, turned_charts
 from robomodel.reach.parts import VARIED, Part
 from robomodel.reach.paths import Kind, RangeEnd
 from robomodel.tolerances import CONVERGED, NOTHING, SINGULAR, TINY, WITHIN
@@ -29,35 +30,57 @@ CURVED = 1e-6  # curvatures below are none: of differences by VARIED rounding le
 
 
 def extremes(
-    part: Part, columns: Sequence[int], start: Array, further: Callable[[], Array]
+    part: Part,
+    columns: Sequence[int],
+    start: Array,
+    telling: Sequence[int],
+    further: Callable[[], Array],
 ) -> list[tuple[RangeEnd, RangeEnd]]:
     """The ends of the ranges of joints with one freedom, by their columns, and what they are.
 
-    Uphill from the start, and from ``further`` configurations, which paths lead to. Joints
-    that the start has beyond a limit go no further.
+    Uphill from the start, and from ``further`` configurations, which paths lead to, up to dead
+    points of the columns ``telling``, if there are any. Joints that the start has beyond a limit go
+    no further.
     """
     climbs = [_Climb(part, column, sign, start) for column in columns for sign in (-1.0, 1.0)]
-    chart = Chart.at(part, start)
+    rows = part.rows_of(telling)
+
+    def charted(q: Array) -> Chart:
+        return Chart.at(part, q, rows) or Chart.without_rows(part, q)
+
+    chart = charted(start)
     tops = _tops([_Way(climb, start, chart) for climb in climbs])
-    best = [top for top in tops if top is not None]
+    best = _both_ways(part, climbs, [top for top in tops if top is not None])
     others = [
-        [_Way(climb, q, Chart.at(part, q)) for q in climb.farther(further())]
+        [_Way(climb, q, charted(q)) for q in climb.farther(further())]
         if not climb.farthest(top)
         else []
         for climb, top in zip(climbs, best, strict=True)
     ]
     found = iter(_tops([way for ways in others for way in ways]))
-    ends = []
-    for climb, top, ways in zip(climbs, best, others, strict=True):
+    highest = []
+    for top, ways in zip(best, others, strict=True):
         mine = [each for each in (top, *(next(found) for _ in ways)) if each is not None]
-        highest = max(each.height for each in mine)
-        ends.append(climb.end(next(x for x in mine if x.height >= highest - WITHIN)))
+        height = max(each.height for each in mine)
+        highest.append(next(each for each in mine if each.height >= height - WITHIN))
+    highest = _both_ways(part, climbs, highest)
+    ends = [climb.end(top) for climb, top in zip(climbs, highest, strict=True)]
     return [*zip(ends[::2], ends[1::2], strict=True)]
+
+
+def _both_ways(part: Part, climbs: Sequence[_Climb], tops: Sequence[_Top]) -> list[_Top]:
+    """The tops of climbs down and up: a hinge that turns fully one way does the other way, too."""
+    result = list(tops)
+    for n in range(0, len(tops), 2):
+        endless = [top for top in tops[n : n + 2] if math.isinf(top.height)]
+        if endless and climbs[n].column in part.turning:
+            result[n : n + 2] = endless[:1] * 2
+    return result
 
 
 @dataclass(frozen=True, eq=False)
 class _Top:
-    """A configuration from which no way leads up, and what forbids it."""
+    """A configuration from which no way leads up, and what forbids it; nothing if one is left."""
 
     q: Array
     height: float
@@ -69,7 +92,7 @@ class _Step(NamedTuple):
     """Where a step ends, the chart there, and whether it is a dead point."""
 
     q: Array
-    chart: Chart | None
+    chart: Chart
     dead: bool
 
 
@@ -81,7 +104,7 @@ class _Place(NamedTuple):
 
 
 class _Move(NamedTuple):
-    """Asks where a motion leads from a point while columns are held; nothing if loops stay open."""
+    """Asks where a motion leads from a point while columns are held; nothing if no stride does."""
 
     start: Points
     held: tuple[int, ...]
@@ -114,7 +137,6 @@ class _Climb:
         here = start[self.place]
         self.low = np.minimum(part.low[self.limited], here)
         self.high = np.maximum(part.high[self.limited], here)
-        self.interest = part.interest
         self.endless = part.endless(column)
 
     def height(self, q: Array) -> float:
@@ -129,11 +151,27 @@ class _Climb:
     def farthest(self, top: _Top) -> bool:
         """True if nothing ends it, or the joint's own limit: no other way leads farther."""
         own = top.kind == "limit" and top.by == self.part.names[self.column]
-        return not top.kind or own
+        return math.isinf(top.height) or own
 
-    def motions(self, q: Array) -> Array:
-        """Orthonormal motions that joints of one freedom take part in."""
-        return without_idle(self.part.null(q), self.interest)
+    def round(self, q: Array, before: Array, rows: Array) -> bool:
+        """True if a joint that has turned from ``before`` to q can turn so for ever.
+
+        A path leads from q back to where it was but for whole turns, without dead points of a
+        chart's rows. Joints that couplings turn, or that slide, have just gone far enough.
+        """
+        part = self.part
+        if self.column not in part.turning:
+            return True
+        goal = before.copy()
+        turning = [part.place[c] for c in part.turning]
+        goal[turning] += math.tau * np.round((q - before)[turning] / math.tau)
+        rates = part.among(np.diag(part.unit))
+        limits = Limits(rates[self.limited], np.array(self.place, np.intp), self.low, self.high)
+        sheet = part.among(rows) if len(rows) else None
+        along = replace(part.strides(), limits=limits, sheet=sheet)
+        places = np.array([part.place[c] for c in part.interest])
+        joints = Positions(rates[list(part.interest)], places)
+        return bool(lead(along, along.at(q[None]), joints, goal[None, places])[1][0] == Ends.FINE)
 
     def met(self, q: Array) -> list[tuple[int, float]]:
         """Which limits are met, and on which side."""
@@ -202,9 +240,7 @@ class _Climb:
         limit = self.high[k] if at[k] > self.high[k] else self.low[k]
         return float(np.clip((limit - before[k]) / (at[k] - before[k]), 0.0, 1.0))
 
-    def named(
-        self, q: Array, chart: Chart | None, force: Array, names: Sequence[int | None]
-    ) -> _Top:
+    def named(self, q: Array, chart: Chart, force: Array, names: Sequence[int | None]) -> _Top:
         part, height = self.part, self.height(q)
         pushed = [k for k, f in zip(names, force, strict=True) if f > 1e-6]
         own = [k for k in pushed if k is not None and self.limited[k] == self.column]
@@ -213,7 +249,6 @@ class _Climb:
             return _Top(q, height, "dead point", part.loop_of(motion, q, self.column))
         k = own[0] if own else names[int(np.argmax(force))]
         if k is None:
-            assert chart is not None
             return _Top(q, height, "dead point", part.loop_of(chart.loose, q))
         if own:
             height = float(max(self.sign * self.low[k], self.sign * self.high[k]))
@@ -242,10 +277,10 @@ class _Way:
     What takes time it asks for, so that many ways are answered at once.
     """
 
-    def __init__(self, climb: _Climb, q: Array, chart: Chart | None) -> None:
+    def __init__(self, climb: _Climb, q: Array, chart: Chart) -> None:
         self.climb, self.q, self.chart, self.dead = climb, q, chart, False
         self.stride, self.left = CLIMB_STRIDE, 300  # 30 radians of the longest strides
-        self.held = tuple[int, ...]()
+        self.held, self.turned = tuple[int, ...](), climb.start
 
     def go(self) -> _Asking:
         """To the top, from which no way leads up."""
@@ -265,27 +300,28 @@ class _Way:
         """The motion to step along next; or the top."""
         climb, q, chart, stride = self.climb, self.q, self.chart, self.stride
         if not self.left:
-            return climb.named(q, chart, np.zeros(0), [])
+            return _Top(q, climb.height(q), "", "")
         self.left -= 1
-        if climb.height(q) - climb.height(climb.start) > climb.endless:
-            return _Top(q, math.inf, "", "")
-        dead = (yield _Slope([chart]))[0] if self.dead and chart is not None else None
-        motions = climb.motions(q) if chart is None else chart.basis
-        slopes, names = climb.slopes(motions, climb.met(q), dead)
+        if climb.height(q) - climb.height(self.turned) > climb.endless:
+            if climb.round(q, self.turned, chart.rows):
+                return _Top(q, math.inf, "", "")
+            self.turned = q
+        dead = (yield _Slope([chart]))[0] if self.dead else None
+        slopes, names = climb.slopes(chart.basis, climb.met(q), dead)
         force, direction = _projected(slopes[0], slopes[1:])
         self.held = tuple(sorted({climb.limited[k] for k, f in zip(names, force, strict=True)
                                   if k is not None and f > 0.0}))  # fmt: skip
         size = float(np.linalg.norm(direction))
         way = direction * (stride / max(size, stride * TINY))
         newton = None
-        if chart is not None and stride < CLIMB_STRIDE:  # the gradient overshoots
+        if stride < CLIMB_STRIDE:  # the gradient overshoots
             newton = yield from climb.newton(chart, force, direction, dead)
         if newton is not None and np.linalg.norm(newton) <= stride:
             way, size = newton, float(np.linalg.norm(newton))
         # what is left of the height is the square of so short a stride
         if size <= CONVERGED or stride < 1e-5:
             return climb.named(q, chart, force, names)
-        return motions @ way
+        return chart.basis @ way
 
     def _step(self, motion: Array) -> _Asking:
         """A step along a motion, up to where a limit or a dead point is met; None: none is fine."""
@@ -301,8 +337,6 @@ class _Way:
                 return None
         else:
             return None
-        if chart is None:
-            return _Step(moved, None, False)
         (there,) = yield _Turn([chart], moved[None])
         if there.value > SINGULAR:
             return _Step(moved, there, False)
@@ -311,14 +345,14 @@ class _Way:
         at = yield from self._crossing(chart, there, start, share * motion)
         return None if at is None else (yield from self._back(at))
 
-    def _place(self, chart: Chart | None, q: Array) -> _Asking:
+    def _place(self, chart: Chart, q: Array) -> _Asking:
         """The point at q, which the chart there has if nothing is held."""
-        if chart is not None and not self.held:
+        if not self.held:
             return chart.placed
         return (yield _Place(q, self.held))
 
     def _crossing(self, chart: Chart, last: Chart, start: Points, motion: Array) -> _Asking:
-        """The chart where independent velocities come to a dead point on a step, about."""
+        """The chart at a dead point on a step, about."""
 
         def there(share: float) -> _Asking:
             moved = yield _Move(start, self.held, share * motion)
@@ -356,7 +390,8 @@ class _Way:
 def _tops(ways: Sequence[_Way]) -> list[_Top | None]:
     """The tops of ways of one part, which are gone side by side.
 
-    Of a climb that has gone as far as can be there is none of other ways.
+    Of a climb that has gone as far as can be there is none of other ways. Ways of a hinge that
+    turns fully end there, up and down.
     """
     tops: list[_Top | None] = [None] * len(ways)
     going = {n: way.go() for n, way in enumerate(ways)}
@@ -366,10 +401,12 @@ def _tops(ways: Sequence[_Way]) -> list[_Top | None]:
         try:
             asked[n] = going[n].send(answer)
         except StopIteration as end:
-            tops[n] = end.value
-            if ways[n].climb.farthest(end.value):
+            climb, tops[n] = ways[n].climb, end.value
+            if climb.farthest(end.value):
+                endless = math.isinf(end.value.height) and climb.column in climb.part.turning
                 for m, way in enumerate(ways):
-                    if way.climb is ways[n].climb:
+                    if way.climb is climb or (endless and way.climb.column == climb.column):
+                        tops[m] = end.value if endless else tops[m]
                         going.pop(m, None)
                         asked.pop(m, None)
 
@@ -415,8 +452,9 @@ def _moved(part: Part, asked: Sequence[_Move]) -> list[Array | None]:
         case = np.array([helds.index(asked[n].held) for n in some], dtype=np.intp)
         starts = replace(joined([asked[n].start for n in some]), case=case)
         motions = np.array([part.among(asked[n].motion, asked[n].held) for n in some])
-        moved, _, closed = part.strides(*helds).corrected(starts, motions)
-        found |= {n: moved[k] if closed[k] else None for k, n in enumerate(some)}
+        ways = np.einsum("ncm,nc->nm", starts.n, motions)
+        there, ends = part.strides(*helds).stride(starts, ways)
+        found |= {n: there.q[k] if ends[k] == Ends.FINE else None for k, n in enumerate(some)}
     return [found[n] for n in range(len(asked))]
 
 

@@ -279,10 +279,10 @@ def draw_cluster(
 
     Three plots: positions of the other joints of its cluster; their velocities at unit velocity of
     this joint; and its entry of the mass matrix beside the reflected inertia, as
-    ``robomodel actuation`` computes it. Curves end where :func:`robomodel.joint_range` does; lines
-    mark these ends, dead points and change points. A dependent joint becomes independent for it,
-    instead of the joint of its cluster that moves it most at neutral; q of the result is then that
-    of this other model. Errors are those of :func:`sweep`.
+    ``robomodel actuation`` computes it. Curves end where :func:`robomodel.joint_range` from neutral
+    does; lines mark these ends, dead points and change points. A dependent joint becomes
+    independent for it, instead of the joint of its cluster that moves it most at neutral; q of the
+    result is then that of this other model. Errors are those of :func:`sweep`.
 
     Args:
         model: The robot.
@@ -297,7 +297,7 @@ def draw_cluster(
         ImportError: Matplotlib is not installed.
     """
     model = _with_independent(model, joint)
-    reach = joint_range(model, joint)
+    reach = joint_range(model, joint, model.neutral())
     swept = sweep(model, joint, steps=steps, within=(reach.lower, reach.upper))
     if "dead point" in (reach.lower_end.kind, reach.upper_end.kind):
         swept = replace(swept, closed=False)

@@ -35,8 +35,9 @@ from robomodel.reach.limb import limb_bodies
 from robomodel.reach.paths import Path
 from robomodel.reach.ranges import (
     JointRange,
-    joint_range,
+    limb_range,
     path_along,
+    ranges_from,
 )
 from robomodel.scalars import Scalar, Vector, unstack
 from robomodel.spatial import ZERO, Motion, scale
@@ -70,7 +71,7 @@ class JointLimits:
         joint: Its name.
         cluster: Its cluster's.
         actuators: Motors that turn with it.
-        reach: Its range with the others free, and what ends it: see :func:`robomodel.joint_range`.
+        reach: Its range with the others free, up to dead points of limbs' joints, and what ends it.
         effort: The least of the greatest torques on its line, on which the others are at neutral.
             If the line has dead points, where it vanishes, that at the neutral configuration.
         effort_back: The same of the size of the least torque.
@@ -294,7 +295,7 @@ def _on_line(model: Model, body: int) -> _Given:
     (own,) = columns_of(model, cluster, [body])
     start, path = spanning_start(cluster, model.neutral()[cluster.q]), None
     if cluster.varies:
-        path = path_along(model, cluster, own, [c for c in columns if c != own], start, columns)
+        path = path_along(model, cluster, own, [c for c in columns if c != own], start)
     line = start[None] if path is None else _refined(model, cluster, own, columns, path)
     return replace(_Given.at(model, body, line), path=path)
 
@@ -317,7 +318,7 @@ def joint_limits(model: Model, body: int) -> JointLimits:
         joint=joint.name,
         cluster=cluster.name,
         actuators=_names(model, _driven(line.ratios)),
-        reach=joint_range(model, joint.name),
+        reach=limb_range(model, joint.name),
         effort=_least(line.torque, start, float(np.nanmin(weakest.torque))),
         effort_back=_least(line.torque_back, start, float(np.nanmin(weakest.torque_back))),
         velocity=_least(line.speed, start, turning),
@@ -381,7 +382,7 @@ def joint_envelope(model: Model, body: int) -> JointEnvelope:
         inertia=inertia_along(model, q, body, rates),
         condition=condition(turns[:, _moved(turns)][..., shared])
         if np.count_nonzero(shared) > 1 else np.ones(len(q)),
-        at_rest=_at_rest(model, joint.name, path, own),
+        at_rest=_at_rest(model, joint.name, path, own, columns_of(model, cluster, bodies)),
         dead_points=tuple(each for each, _ in _dead_points(model, body)),
         slides=joint.type == "prismatic",
         varies=cluster.varies,
@@ -434,10 +435,13 @@ def _of_all(model: Model, cluster: Cluster, rates: Array) -> Array:
     return result
 
 
-def _at_rest(model: Model, name: str, path: Path | None, column: int) -> tuple[float, float]:
-    """The range of a joint on its path."""
+def _at_rest(
+    model: Model, name: str, path: Path | None, column: int, columns: Sequence[int]
+) -> tuple[float, float]:
+    """The range of a joint on its path, while others of these columns rest."""
     if path is None:
-        reach = joint_range(model, name, model.neutral())
+        held = [c for c in columns if c != column]
+        (reach,) = ranges_from(model, name, model.neutral()[None], held)
         return reach.lower, reach.upper
     low, high = path.range(column)
     return low.position, high.position

@@ -117,7 +117,7 @@ def _cylinder(linkage: Linkage, rod: Rod, name: str, body: int, number: int) -> 
     bodies = beside(model, body)
     columns = columns_of(model, cluster, bodies)
     held = [c for c in columns if c != own]
-    path = path_along(model, cluster, own, held, linkage.start, columns)
+    path = path_along(model, cluster, own, held, linkage.start)
     if path is None:
         return None
     levers = _levers(path, column, own)

@@ -91,7 +91,7 @@ def _sections(designs: Designs) -> list[Section]:
         title, joints = "range, and torque, speed and reflected inertia over it", _numbers
     shown, folded = _sorted(_plots(designs))
     return [
-        Section("What the joints reach", [_lines(designs, _reaches)]),
+        Section("What the joints reach up to dead points of limbs", [_lines(designs, _reaches)]),
         Section("Actuators", [_rows(designs, _drives)]),
         Section(
             "Ratios: the motor's rate for unit velocity of a joint, others of its limb at rest",
@@ -345,7 +345,7 @@ def _range(values: Array) -> _Span:
 
 
 def _reaches(study: Actuation) -> Iterator[str]:
-    """How far joints go, and what ends that."""
+    """How far joints go, up to dead points of limbs' joints, and what ends that."""
     for each in study.joints:
         yield each.reach.words
         low, high = each.at_rest

@@ -50,7 +50,12 @@ from robomodel.reach.reachable import reachable
 from robomodel.reports.actuation import document as actuation_document
 from robomodel.reports.actuation.cylinders import Cylinder, cylinders
 from robomodel.reports.actuation.losses import LossyJoint, lossy_joints
-from robomodel.reports.actuation.transmission import Extreme, Transmission, transmissions
+from robomodel.reports.actuation.transmission import (
+    Extreme,
+    Transmission,
+    transmissions,
+    unpushed_inputs,
+)
 from robomodel.reports.document import Document, HasDocument
 from robomodel.tolerances import MOVES, NOTHING, PARALLEL, SAME, WRITTEN
 
@@ -500,7 +505,7 @@ class FourBar:
 
     @property
     def input(self) -> str:
-        """The joint that drives it: an actuator's, else an independent one."""
+        """The joint that drives it: an actuator's, else one at which the loop begins."""
         return self.joints[0]
 
 
@@ -555,7 +560,7 @@ def _four_bar(
         return None
     if float(np.max(np.abs(sizes - length))) > WRITTEN * float(np.max(length)):
         return None  # not in one plane
-    first = _input(model, names)
+    first = _input(model, cluster, names)
     order = [(first + i) % 4 for i in range(4)]
     frame = order.index(3)  # the bar from the last joint of one branch to the first of the other
     lengths = tuple(float(length[i]) for i in order)
@@ -564,7 +569,7 @@ def _four_bar(
     a, b = -bars[:, order[1]], bars[:, opposite]
     cosine = np.abs(np.sum(a * b, axis=-1)) / (sizes[:, order[1]] * sizes[:, opposite])
     angles = np.arccos(np.minimum(cosine, 1.0))
-    joint = names[first] if names[first] in model.joint_names else cluster.independent[0]
+    joint = next(each for each in (names[first], *names) if each in model.joint_names)
     at = np.asarray(model.joint_positions(q).get(joint, np.arange(len(q), dtype=float)))
     along = np.argsort(at, kind="stable")
     extremes = [Extreme(float(x), float(y)) for x, y in zip(angles, at, strict=True)]
@@ -594,8 +599,7 @@ def _extremes(
     """Extremes of the transmission angle over an input's range, by the cosine law.
 
     They are at the ends, where the input's bar is in line with the one before it, and where the
-    angle is right. ``turn``: the angle between these bars, at ordered positions ``at``, which may
-    lie beyond the range: its ends are dead points of independent joints, too.
+    angle is right. ``turn``: the angle between these bars, at ordered positions ``at``.
     """
     a, b, c, d = lengths
     if not at[-1] - at[0] > MOVES:
@@ -641,12 +645,11 @@ def _hinge_lines(model: Model, names: Sequence[str], q: Array) -> tuple[Array, A
     return np.stack(points, axis=1), np.stack(axes, axis=1)
 
 
-def _input(model: Model, names: list[str]) -> int:
-    """The index of the input: an actuator's joint, else an independent one, else the first."""
+def _input(model: Model, cluster: Cluster, names: list[str]) -> int:
+    """The index of the input: an actuator's joint, else one of a linkage without, or the first."""
     pushed = {actuator.joint for actuator in model.actuators}
     pushed |= {name for actuator in model.actuators for name, _ in actuator.terms}
-    independent = {joint.name for joint in model.joints if joint.independent}
-    for preferred in (pushed, independent):
+    for preferred in (pushed, unpushed_inputs(model, cluster)):
         for n, name in enumerate(names):
             if name in preferred:
                 return n

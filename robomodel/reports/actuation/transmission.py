@@ -40,7 +40,7 @@ from robomodel.reach.paths import Path
 from robomodel.reach.ranges import column_of, path_along
 from robomodel.scalars import stack, unstack
 from robomodel.spatial import UNIT, ZERO, plus
-from robomodel.tolerances import PARALLEL, SAME
+from robomodel.tolerances import MOVES, PARALLEL, SAME
 
 TURNS = {"revolute": 1, "continuous": 1, "universal": 2, "spherical": 3}  # freedoms of loops
 SPATIAL = 5  # freedoms of rotation at both ends of a rod that has no moment at either
@@ -324,7 +324,7 @@ class Linkage:
 
     @cached_property
     def inputs(self) -> tuple[str, ...]:
-        """Joints of one freedom that motors move, else independent ones."""
+        """Joints of one freedom that motors move; without motors, see :func:`unpushed_inputs`."""
         single = [name for name, link in zip(self.cluster.joints, self.cluster.geometry.links,
                                              strict=True) if link.joint.nv == 1]  # fmt: skip
         looped = {self.cluster.joints[n] for n in self.cluster.geometry.looped_bodies}
@@ -333,7 +333,7 @@ class Linkage:
             if name in self.pushed:
                 behind = set() if name in looped else self._geared(name) & looped
                 driven[behind.pop() if len(behind) == 1 else name] = None
-        return tuple(driven or [name for name in single if name in self.cluster.independent])
+        return tuple(driven) or unpushed_inputs(self.model, self.cluster)
 
     def _geared(self, name: str) -> set[str]:
         """The joint that a coupling of two joints relates to it, if there is one."""
@@ -353,21 +353,32 @@ class Linkage:
         return tuple(name for name in self.inputs if name in near) or self.inputs
 
     def held(self, name: str) -> list[int]:
-        """Columns held while an input moves: of other inputs, and of joints of the open tree."""
+        """Columns held while an input moves: of other inputs, and of joints of the limb."""
         cluster = self.cluster
         single = [joint for joint, link in zip(cluster.joints, cluster.geometry.links, strict=True)
                   if link.joint.nv == 1]  # fmt: skip
         tree = [self.model.joints[body].name for body in limb_bodies(self.model)[cluster.index]]
-        wanted = dict.fromkeys([name, *self.inputs, *tree, *cluster.independent])
+        wanted = dict.fromkeys([name, *self.inputs, *tree])
         columns = [column_of(cluster, each) for each in wanted if each in single]
-        g = self.model.constraint_jacobian(self.model.neutral())[cluster.spanning_v, cluster.v]
-        g = np.nan_to_num(g, posinf=0.0, neginf=0.0)
+        motions = ClusterMotion.of(self.model, cluster).null(self.start)
         chosen: list[int] = []
-        for column in columns:
-            # inputs whose rates have a smaller singular value depend on each other
-            if np.linalg.matrix_rank(g[[*chosen, column]], tol=1e-9) > len(chosen):
+        for column in columns:  # inputs that depend on others are not held
+            if np.linalg.matrix_rank(motions[[*chosen, column]], tol=MOVES) > len(chosen):
                 chosen.append(column)
         return chosen[1:] if chosen[:1] == columns[:1] else chosen
+
+
+def unpushed_inputs(model: Model, cluster: Cluster) -> tuple[str, ...]:
+    """The inputs of a linkage without motors: the joints of one freedom at which its loops begin.
+
+    Those of limbs are inputs only where these are as many as its freedoms.
+    """
+    links = cluster.geometry.links
+    branches = [branch for loop in cluster.geometry.loop_joints for branch in loop.branches]
+    first = dict.fromkeys(branch[0] for branch in branches if branch)
+    limb = {model.joints[body].name for body in limb_bodies(model)[cluster.index]}
+    names = [cluster.joints[n] for n in first if links[n].joint.nv == 1]
+    return tuple(name for name in names if len(names) == cluster.nv or name not in limb)
 
 
 # ---- angles --------------------------------------------------------------------------------------
@@ -466,14 +477,13 @@ def _paths(linkage: Linkage, name: str) -> Iterator[Path]:
     """
     model, cluster, start = linkage.model, linkage.cluster, linkage.start
     column, held = column_of(cluster, name), linkage.held(name)
-    tell = [column, *held]
-    line = path_along(model, cluster, column, held, start, tell)
+    line = path_along(model, cluster, column, held, start)
     if line is None:
         return
     yield line
     if 0 < len(held) < OTHERS:
         for other in at_ends(model, cluster, held, [column, *held], start):
-            beside = path_along(model, cluster, column, held, other, tell)
+            beside = path_along(model, cluster, column, held, other)
             if beside is not None:
                 yield beside
 
