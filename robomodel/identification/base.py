@@ -19,6 +19,7 @@ from robomodel.identification.regressors import regressor
 from robomodel.model.arguments import as_array
 from robomodel.model.model import Model
 from robomodel.model.parameters import count, of_joints, parameters
+from robomodel.reach.limb import limb_bodies
 from robomodel.reach.reachable import from_configuration, random_poses, reachable
 from robomodel.scalars import stack, unstack, value_of
 from robomodel.tolerances import NOTHING, SINGULAR, TINY
@@ -228,15 +229,14 @@ _PREFERRED = (
 
 
 def _order(model: Model) -> list[int]:
-    """Columns in the order of preference as pivots: links before rotors, then by kind."""
+    """Columns in the order of preference as pivots: links that limbs' joints move, then by kind."""
     names = parameters(model).names
-    moved = {joint.child: joint for joint in model.joints}
-    driven = {body.name: not moved[body.name].independent for body in model.bodies}
-    driven |= {joint.name: not joint.independent for joint in model.joints}
+    limbs = {body for bodies in limb_bodies(model) for body in bodies}
+    first = {each.name for body in limbs for each in (model.bodies[body], model.joints[body])}
 
     def key(column: int) -> tuple[bool, int, int]:
         owner, _, kind = names[column].rpartition(".")
-        return driven[owner], _PREFERRED.index(kind), column
+        return owner not in first, _PREFERRED.index(kind), column
 
     return sorted(range(len(names)), key=key)
 
