@@ -14,8 +14,8 @@ from robomodel.kernels.llvm.assembly import Function, LaneVectors
 
 MOVED = "ptr %rows, i64 %stride, i64 %last, ptr noalias %tile"
 
-LONG = 64  # numbers of an argument; more are moved in a loop, which LLVM compiles at once
-AT_A_TIME = 32  # numbers that a turn of that loop moves
+# numbers of an argument; more are moved in a loop, so many a turn: LLVM takes long for long blocks
+LONG, AT_A_TIME = 64, 32
 
 
 def pack(
