@@ -110,10 +110,10 @@ def test_sets_are_completed_by_what_they_tell_least() -> None:
     model = rm.robots.load("parallel_ankle")
     index = model.nodes[model.joint_names.index("pitch")].cluster
     choice = Choice(model, model.clusters[index], ())
-    rates = choice.in_basis(choice.rates(choice.start[None]))
+    frames = choice.frames(choice.start[None])
     for body in (*choice.pool, None):
         first = () if body is None else (body,)
         found = choice.telling(first)
         assert {*first} <= {*found}
         assert sum(choice.freedoms[b] for b in found) == model.clusters[index].nv
-        assert choice.regularity(rates, found)[0] > 0.1
+        assert choice.regularity(frames, found)[0] > 0.1

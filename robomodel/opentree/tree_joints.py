@@ -271,7 +271,7 @@ class _ClusterTree(Choice):
 
     def _good(self, positions: Array, bodies: Sequence[int], level: float) -> Array:
         """The positions with a relative regularity of these joints above ``level``."""
-        sizes = self.regularity(self.in_basis(self.rates(positions)), bodies, relative=True)
+        sizes = self.regularity(self.frames(positions), bodies, relative=True)
         if sizes[0] <= 0.0:
             raise self.refusal()
         good: Mask = sizes > level
@@ -442,8 +442,8 @@ class _ClusterTree(Choice):
     def _rates_by_joints(self, tree: ClusterTree) -> Array:
         """Rates of the cluster's joints by those of the tree's (n, spanning velocities, nv)."""
         columns = [c for body in tree.bodies for c in self.columns(body)]
-        g = self.rates(tree.positions) * self.motion.unit[:, None]
-        return np.asarray(g @ np.linalg.inv(g[:, columns]))
+        motions = self.motion.null(tree.positions) * self.motion.unit[:, None]
+        return np.asarray(motions @ np.linalg.inv(motions[:, columns]))
 
     def _rate_error(
         self, positions: Array, g: Array, bodies: Sequence[int], followers: Sequence[Follower]

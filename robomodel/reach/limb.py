@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -31,7 +31,7 @@ from robomodel.model.elements import Cluster
 from robomodel.model.model import Model
 from robomodel.model.parameters import inertial_parameters, pseudo_inertia
 from robomodel.model.spins import find_spins, locked
-from robomodel.reach.motions import ClusterMotion, full_rank_rows
+from robomodel.reach.motions import ClusterMotion
 from robomodel.scalars import stack, unstack, value_of
 from robomodel.tolerances import CLOSED, MOVES, NOTHING, SAME, SINGULAR, TINY, WITHIN
 
@@ -120,35 +120,50 @@ def chosen(model: Model, index: int, wanted: tuple[int, ...]) -> tuple[int, ...]
     sets = list(choice.sets())
     if len(sets) > 1:  # the best are compared again, over the ranges of all of them
         displacements = Displacements.of(model, choice.cluster, choice.start)
-        paths = choice.random_paths(rng)
+        positions = choice.random_paths(rng)
         if choice.many:
-            paths = paths[:: max(1, len(paths) // FEW)]
+            positions = positions[:: max(1, len(positions) // FEW)]
+        paths = States.of(displacements, positions, choice.frames(positions))
+        if choice.many:
             series = choice.series(displacements.inertias[:, 3, 3])
             if series and {*wanted} <= {*series}:
                 sets += {choice.telling(series)} - {*sets}
-        sets = choice.ranked(sets, paths, displacements)
+        sets = choice.ranked(sets, paths)
         best = None
         while choice.many and sets[0] != best:  # one joint after the other is exchanged
             best = sets[0]
-            sets = choice.ranked([best, *choice.beside(best)], paths, displacements)
+            sets = choice.ranked([best, *choice.beside(best)], paths)
         sets = sets[:FINALISTS]
     if len(sets) > 1:
-        reached = [choice.driven(bodies, rng) for bodies in sets]
-        sets = choice.ranked(sets, np.concatenate(reached), displacements)
+        ways = zip(*(choice.driven(bodies, rng) for bodies in sets), strict=True)
+        reached, frames = map(list, ways)
+        states = States.of(displacements, np.concatenate(reached), Frames.joined(frames))
+        sets = choice.ranked(sets, states)
     if not sets:
         raise choice.refusal()
     return sets[0]
 
 
-class _Rates(NamedTuple):
-    """A cluster's rates g (n, spanning velocities, nv), also by an orthonormal basis of them.
+class Frames(NamedTuple):
+    """A cluster's motions (n, spanning velocities, nv) by a basis that is orthonormal for links.
 
-    ``good`` (n,): where that is regular.
+    ``side`` (n,): the sign that makes one of det of rows of them that changes at dead points alone.
+    ``good`` (n,): where the links tell the motion.
     """
 
-    g: Array
-    normal: Array
+    motions: Array
+    side: Array
     good: Mask
+
+    def at(self, rows: slice | Mask) -> Frames:
+        """Some of them."""
+        return Frames(self.motions[rows], self.side[rows], self.good[rows])
+
+    @staticmethod
+    def joined(some: Sequence[Frames]) -> Frames:
+        """All of them, one after the other."""
+        motions, side, good = zip(*some, strict=True)
+        return Frames(np.concatenate(motions), np.concatenate(side), np.concatenate(good))
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,8 +231,8 @@ class Choice:
                 except UndeterminedError:
                     return None
                 bodies = tuple(cluster.bodies[other.bodies.index(body)] for body in found)
-                rates = self.in_basis(self.rates(self.start[None]))
-                return bodies if self.regularity(rates, bodies)[0] > REGULAR_TREE else None
+                frames = self.frames(self.start[None])
+                return bodies if self.regularity(frames, bodies)[0] > REGULAR_TREE else None
         return None
 
     def _is_copy(self, other: Cluster) -> bool:
@@ -282,21 +297,18 @@ class Choice:
                 if more not in bodies and self.freedoms[more] == self.freedoms[out]:
                     yield tuple(sorted({*bodies} - {out} | {more}))
 
-    def ranked(
-        self, sets: Sequence[tuple[int, ...]], positions: Array, displacements: Displacements
-    ) -> list[tuple[int, ...]]:
+    def ranked(self, sets: Sequence[tuple[int, ...]], states: States) -> list[tuple[int, ...]]:
         """The sets with small displacement, the least first; of like ones, the best conditioned.
 
         Sets whose motion alone hardly moves links from where they are if all is locked carry
         nothing, as rods. Where others carry, these are left out, however far links then are off.
         """
-        rates = self.in_basis(self.rates(positions))
-        at_start = _Rates(rates.g[:1], rates.normal[:1], rates.good[:1])
-        regular = {bodies: float(self.regularity(at_start, bodies)[0]) for bodies in sets}
+        start = states.frames.at(slice(1))
+        regular = {bodies: float(self.regularity(start, bodies)[0]) for bodies in sets}
 
         def measured(some: Sequence[tuple[int, ...]]) -> list[tuple[float, float, tuple[int, ...]]]:
             """Shares of the configurations in which sets determine the cluster; medians."""
-            sizes = [self.regularity(rates, bodies) for bodies in some]
+            sizes = [self.regularity(states.frames, bodies) for bodies in some]
             return [(float(np.mean(x > DETERMINED * x[0])), median(x), bodies)
                     for x, bodies in zip(sizes, some, strict=True)]  # fmt: skip
 
@@ -308,18 +320,14 @@ class Choice:
         if not fine:
             raise self.refusal()
         ranked, carrying = [], []
-        at, still = (poses(self.cluster, x) for x in
-                     (positions, displacements.locked(positions, ())))  # fmt: skip
-        least = CARRIES * displacements.of_heavy(at, still)
         for _, size, bodies in fine:
-            there = poses(self.cluster, displacements.locked(positions, bodies), still, bodies)
             follows = sum(not self.model.joints[body].independent for body in bodies)
-            moved = displacements.of_heavy(at, there)
+            moved, carried = states.displaced(bodies)
             ranked.append((moved, (-round(size, 2), follows, bodies)))
-            carrying += ranked[-1:] if displacements.of_heavy(still, there) > least else []
+            carrying += ranked[-1:] if carried > CARRIES * states.locked else []
         ranked = carrying or ranked
         least = min(moved for moved, _ in ranked)
-        series = self.series(displacements.inertias[:, 3, 3])
+        series = self.series(states.displacements.inertias[:, 3, 3])
         ranked.sort(
             key=lambda each: (
                 each[1][-1] != series or each[0] > SERIAL * least,
@@ -361,65 +369,48 @@ class Choice:
         """A body of the cluster; the world for all others."""
         return body if body in self.cluster.bodies else WORLD
 
-    def regularity(self, rates: _Rates, bodies: Sequence[int], *, relative: bool = False) -> Array:
-        """The regularity (n,) of these joints at the cluster's rates; 0 from a dead point on.
+    def regularity(self, frames: Frames, bodies: Sequence[int], *, relative: bool = False) -> Array:
+        """The regularity (n,) of these joints: 0 from a dead point on.
 
-        The least singular value of the joints' rows of an orthonormal basis of the rates, in
-        comparable units. The first of the rates are those at the start; ``relative`` gives the
-        least ratio to there over all directions, on the sheet of these joints, which has no dead
-        point of theirs between.
+        The least singular value of the joints' rows of the frames, in comparable units. The first
+        frame is that at the start; ``relative`` gives the least ratio to there over all directions,
+        on the sheet of these joints, which has no dead point of theirs between.
         """
         if self.cluster.kind == "joint":
-            return np.ones(len(rates.g))
+            return np.ones(len(frames.motions))
         columns = [c for b in bodies for c in self.columns(b)]
-        with np.errstate(all="ignore"):
-            square: Array = rates.normal[:, columns]
-            if relative and rates.good[0]:
+        square: Array = frames.motions[:, columns]
+        side = np.sign(np.linalg.det(square)) * frames.side
+        if relative and frames.good[0]:
+            with np.errstate(all="ignore"):
                 square = np.asarray(np.linalg.solve(square[:1], square))
-            sizes = np.linalg.svd(square, compute_uv=False)[:, -1]
-            side = np.sign(np.linalg.det(rates.g[:, columns]))
-        same: Mask = rates.good if relative else rates.good & (side == side[0])
+        sizes = np.linalg.svd(square, compute_uv=False)[:, -1]
+        same: Mask = frames.good if relative else frames.good & (side == side[0])
         return np.where(same & (sizes > SINGULAR), sizes, 0.0)
 
-    def in_basis(self, g: Array) -> _Rates:
-        """The rates g (n, spanning velocities, nv) in an orthonormal basis.
+    def frames(self, positions: Array) -> Frames:
+        """Frames at closed positions (n, nq), the first at the start.
 
-        Rotors, and hinges that form a ball, do not count in it.
+        Rotors, and hinges that form a ball, do not count in them.
         """
+        null, side = self.motion.oriented(positions)
         shown = [c for b in self.cluster.bodies if self._shown(b) for c in self.columns(b)]
-        g = np.where(np.isfinite(g), g, 0.0)
-        basis = g[:, shown]
-        if len(shown) < g.shape[2] or np.linalg.matrix_rank(basis[0]) < g.shape[2]:
-            basis = g
-        with np.errstate(all="ignore"):
-            triangle = np.linalg.qr(basis)[1]
-            good = np.abs(np.diagonal(triangle, axis1=1, axis2=2)).min(axis=1) > NOTHING
-            good &= np.isfinite(triangle).all(axis=(1, 2))
-            safe = np.where(good[:, None, None], triangle, np.eye(g.shape[2]))
-            normal = np.linalg.solve(np.swapaxes(safe, 1, 2), np.swapaxes(g, 1, 2))
-        return _Rates(g, np.swapaxes(normal, 1, 2), good)
+        basis = null[:, shown]
+        if len(shown) < null.shape[2] or np.linalg.matrix_rank(basis[0]) < null.shape[2]:
+            return Frames(null, side, np.ones(len(null), dtype=bool))
+        triangle = np.linalg.qr(basis, mode="r")
+        diagonal = np.diagonal(triangle, axis1=1, axis2=2)
+        good: Mask = np.min(np.abs(diagonal), axis=1, initial=1.0) > NOTHING
+        safe = np.where(good[:, None, None], triangle, np.eye(null.shape[2]))
+        motions = np.linalg.solve(np.swapaxes(safe, 1, 2), np.swapaxes(null, 1, 2))
+        side = side * np.prod(np.sign(diagonal), axis=1)
+        return Frames(np.swapaxes(motions, 1, 2), side, good)
 
     def _shown(self, body: int) -> bool:
         """True if a body is no rotor and no part of a ball made of hinges."""
         bodies, nodes = self.model.bodies, self.model.nodes
         parts = [body, nodes[body].parent] if nodes[body].parent in self.cluster.bodies else [body]
         return body not in self.rotors and all(bodies[b].mass > 0.0 for b in parts)
-
-    def rates(self, positions: Array) -> Array:
-        """G (n, spanning velocities, nv), rows in comparable units.
-
-        Its first column changes its sign with that of det [K; independent rows], so that motions
-        keep their orientation where independent joints come past dead points of theirs.
-        """
-        motion = self.motion
-        g = np.asarray(motion.rates(positions) / motion.unit[:, None])
-        if motion.rank and self.cluster.kind == "loops":
-            rows = full_rank_rows(motion.matrix(self.start), motion.rank)
-            independent = np.eye(len(motion.unit))[list(self.cluster.columns)]
-            told = np.broadcast_to(independent, (len(positions), *independent.shape))
-            square = np.concatenate([motion.matrix(positions)[:, rows], told], axis=1)
-            g[:, :, 0] *= np.where(np.linalg.det(square) < 0.0, -1.0, 1.0)[:, None]
-        return g
 
     def columns(self, body: int) -> list[int]:
         """A body's spanning velocities, within the cluster's."""
@@ -458,37 +449,36 @@ class Choice:
 
     def random_paths(self, rng: Generator) -> Array:
         """Configurations on paths from the start in random directions of the cluster's motion."""
-        geometry, unit = self.motion.geometry, self.motion.unit.copy()
-        for body, turns in self.rotors.items():  # a direction of the limb's joints, not of rotors
-            unit[self.columns(body)] *= turns
-        rows = list(self.cluster.closing_rows or range(geometry.rows))
+        geometry, turns = self.motion.geometry, np.ones(len(self.motion.unit))
+        for body, times in self.rotors.items():  # a direction of the limb's joints, not of rotors
+            turns[self.columns(body)] = times
 
         def along(q: Array, ways: Array) -> Array:
             """Unit motions nearest to these ways."""
-            jacobian = geometry.evaluate(q)[1][:, rows] * unit
-            right = np.linalg.svd(jacobian, full_matrices=len(rows) < len(unit))[2]
-            null = right[:, len(unit) - self.cluster.nv :]
-            step = np.einsum("nji,nj->ni", null, np.einsum("nji,ni->nj", null, ways))
+            null = np.linalg.qr(self.motion.null(q) / turns[:, None])[0]
+            step = (null @ (np.swapaxes(null, 1, 2) @ ways[:, :, None]))[:, :, 0]
             return np.asarray(
                 step / np.maximum(np.linalg.norm(step, axis=1, keepdims=True), NOTHING)
             )
 
-        q = np.tile(self.start, (DRAWS, 1))
+        q, unit = np.tile(self.start, (DRAWS, 1)), self.motion.unit * turns
         ways = rng.standard_normal((DRAWS, len(unit)))
         result = [self.start[None]]
         for _ in range(HOPS):
             ways = along(q, ways)
-            moved, good = self._closed(geometry.integrate(q, 0.15 * ways * unit))
+            moved, good = self._closed(
+                geometry.integrate(q, 0.15 * ways * turns * self.motion.unit)
+            )
             q, ways = moved[good], ways[good]
             result.append(q)
         return np.concatenate(result)
 
-    def driven(self, bodies: Sequence[int], rng: Generator) -> Array:
+    def driven(self, bodies: Sequence[int], rng: Generator) -> tuple[Array, Frames]:
         """Configurations on paths on which these joints move from the start to random positions.
 
         The positions are within the joints' limits, or :data:`FREE` from the start for joints
         without limits. A path ends where loops do not close, a joint meets its limit, or the joints
-        no longer determine the cluster.
+        no longer determine the cluster. Also the frames there.
         """
         geometry, motion = self.motion.geometry, self.motion
         columns = [c for body in bodies for c in self.columns(body)]
@@ -500,7 +490,7 @@ class Choice:
         goals *= rng.uniform(0.2, 1.0, (DRAWS, 1))
         q = np.tile(self.start, (DRAWS, 1))
         going = np.arange(DRAWS)
-        result = [self.start[None]]
+        result, frames = [self.start[None]], [self.frames(self.start[None])]
         for share in np.linspace(0.0, 1.0, HOPS + 1)[1:]:
             if geometry.rows:
                 way = newton.Joints(columns, self.start, share * goals[going])
@@ -511,12 +501,14 @@ class Choice:
                 moved, good = self._closed(
                     geometry.integrate(np.tile(self.start, (len(going), 1)), step)
                 )
-            both = np.concatenate([self.start[None], moved])
-            good &= self.regularity(self.in_basis(self.rates(both)), bodies)[1:] > 0.0
+            going, moved = going[good], moved[good]
+            both = self.frames(np.concatenate([self.start[None], moved]))
+            good = self.regularity(both, bodies)[1:] > 0.0
             going = going[good]
             q[going] = moved[good]
             result.append(q[going])
-        return np.concatenate(result)
+            frames.append(both.at(slice(1, None)).at(good))
+        return np.concatenate(result), Frames.joined(frames)
 
 
 def _combinations(sizes: Sequence[int], total: int) -> int:
@@ -660,6 +652,52 @@ class Displacements:
         return self.size(here, gone), (name, float(worst[body]), turn)
 
 
+@dataclass(frozen=True, eq=False)
+class States:
+    """Configurations of a cluster, the first at the start, and what sets of joints are ranked by.
+
+    ``at`` (bodies, n, 3, 4): the bodies' poses, and ``still`` with all joints locked at the start
+    but rotors'. ``locked``: the distance between, as of :meth:`Displacements.of_heavy`. ``moving``
+    and ``resting``: each body's pose in the one before it, as it is and at the start.
+    """
+
+    displacements: Displacements
+    frames: Frames
+    at: Array
+    still: Array
+    locked: float
+    moving: Sequence[Array]
+    resting: Sequence[Array]
+
+    @classmethod
+    def of(cls, displacements: Displacements, positions: Array, frames: Frames) -> States:
+        """The states at spanning positions (n, nq), with their frames."""
+        cluster, every = displacements.cluster, range(len(displacements.cluster.bodies))
+        moving = list(steps(cluster, positions, every))
+        resting = list(steps(cluster, displacements.start[None], every))
+        turned = [
+            move if body in displacements.rotors else rest
+            for body, move, rest in zip(cluster.bodies, moving, resting, strict=True)
+        ]
+        at = np.empty((len(every), len(positions), 3, 4))
+        at = placed(cluster, dict(enumerate(moving)), at)
+        still = placed(cluster, dict(enumerate(turned)), at)
+        locked = displacements.of_heavy(at, still)
+        return cls(displacements, frames, at, still, locked, moving, resting)
+
+    def displaced(self, bodies: Collection[int]) -> tuple[float, float]:
+        """How far links are from ``at``, and from ``still``, where these bodies' joints move alone.
+
+        As of :meth:`Displacements.of_heavy`.
+        """
+        cluster, rotors = self.displacements.cluster, self.displacements.rotors
+        anew = {n: (self.moving if cluster.bodies[n] in {*bodies, *rotors} else self.resting)[n]
+                for n in _carried(cluster, bodies)}  # fmt: skip
+        there = placed(cluster, anew, self.still)
+        far, carried = (self.displacements.of_heavy(x, there) for x in (self.at, self.still))
+        return far, carried
+
+
 def rotors(model: Model, cluster: Cluster) -> dict[int, float]:
     """The rotors of a cluster, each with the turns that it makes for one of a joint, or 1 if fewer.
 
@@ -722,21 +760,48 @@ def poses(
 
     ``known``: those at positions from which the joints of ``moved`` bodies alone differ.
     """
-    n, at = len(positions), unstack(positions)
-    result = np.zeros((len(cluster.bodies), n, 3, 4)) if known is None else known.copy()
-    anew = np.zeros(len(cluster.bodies), dtype=bool)
-    for i, (body, link) in enumerate(zip(cluster.bodies, cluster.geometry.links, strict=True)):
-        anew[i] = known is None or body in moved or (link.parent >= 0 and anew[link.parent])
-        if not anew[i]:
-            continue
-        x = link.transform(at)
-        rotation = stack([entry for row in x.matrix() for entry in row], (n,)).reshape(n, 3, 3)
-        offset = stack(x.offset, (n,))
-        if link.parent >= 0:
-            above = result[link.parent]
-            offset = np.einsum("nij,nj->ni", above[:, :, :3], offset) + above[:, :, 3]
-            rotation = above[:, :, :3] @ rotation
-        result[i, :, :, :3], result[i, :, :, 3] = rotation, offset
+    every = range(len(cluster.bodies))
+    anew = every if known is None else _carried(cluster, moved)
+    if known is None:
+        known = np.empty((len(cluster.bodies), len(positions), 3, 4))
+    return placed(cluster, dict(zip(anew, steps(cluster, positions, anew), strict=True)), known)
+
+
+def _carried(cluster: Cluster, moved: Collection[int]) -> list[int]:
+    """The places in a cluster of moved bodies, and of those that they carry."""
+    found = list[int]()
+    for n, (body, link) in enumerate(zip(cluster.bodies, cluster.geometry.links, strict=True)):
+        if body in moved or link.parent in found:
+            found.append(n)
+    return found
+
+
+def steps(cluster: Cluster, positions: Array, some: Iterable[int]) -> Iterator[Array]:
+    """Poses (n, 4, 4) of some bodies of a cluster in the bodies before them."""
+    at = unstack(positions)
+    for link in (cluster.geometry.links[n] for n in some):
+        x, pose = link.transform(at), np.zeros((len(positions), 4, 4))
+        entries = [entry for row in x.matrix() for entry in row]
+        pose[:, :3, :3] = stack(entries, (len(positions),)).reshape(-1, 3, 3)
+        pose[:, :3, 3] = stack(x.offset, (len(positions),))
+        pose[:, 3, 3] = 1.0
+        yield pose
+
+
+def placed(cluster: Cluster, anew: Mapping[int, Array], known: Array) -> Array:
+    """Poses (bodies, n, 3, 4) of all bodies, some of them ``anew``, from those before them.
+
+    These are as of :func:`steps`, or one (1, 4, 4) for all n.
+    """
+    result = known.copy()
+    for n, step in anew.items():
+        above = cluster.geometry.links[n].parent
+        if above < 0:
+            result[n] = step[:, :3]
+        elif len(step) == 1:  # one product for all
+            result[n] = (result[above].reshape(-1, 4) @ step[0]).reshape(result[n].shape)
+        else:
+            np.matmul(result[above], step, out=result[n])
     return result
 
 

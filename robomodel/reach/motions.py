@@ -70,20 +70,32 @@ class ClusterMotion:
 
     def decomposed(self, q: Array) -> tuple[Array, Array]:
         """The same, and the singular values (..., rank) of K without conditions that repeat."""
-        null, conditions = self._factored(q)
+        null, _, conditions = self._factored(q)
         sizes = np.linalg.svd(conditions, compute_uv=False)[..., : self.rank]
         return null, np.asarray(sizes)
 
-    def _factored(self, q: Array) -> tuple[Array, Array]:
-        """The motions, and a matrix with these singular values."""
+    def oriented(self, q: Array) -> tuple[Array, Array]:
+        """Motions N of q (n, nq), and the signs (n,) of det [K; Nᵀ], K without rows that repeat.
+
+        Times that of det N_y it is the sign of det [K; y], which changes at dead points of joints y
+        and nowhere else.
+        """
+        null, matrix, _ = self._factored(q)
+        if self.telling is None:
+            matrix = matrix[:, full_rank_rows(matrix[0], self.rank)]
+        square = np.concatenate([matrix, np.swapaxes(null, 1, 2)], axis=1)
+        return null, np.asarray(np.linalg.slogdet(square)[0])
+
+    def _factored(self, q: Array) -> tuple[Array, Array, Array]:
+        """The motions, K or rows that repeat no others, and a matrix with its singular values."""
         if self.telling is None:
             matrix = self.matrix(q)
             wide = matrix.shape[-2] < matrix.shape[-1]
             right = np.linalg.svd(matrix, full_matrices=wide)[2]
-            return np.swapaxes(right[..., self.rank :, :], -1, -2), matrix
+            return np.swapaxes(right[..., self.rank :, :], -1, -2), matrix, matrix
         rows: Array = self.geometry.evaluate(q)[1][..., self.telling, :] * self.unit
         basis, triangle = np.linalg.qr(np.swapaxes(rows, -1, -2), mode="complete")
-        return basis[..., self.rank :], triangle[..., : self.rank, :]
+        return basis[..., self.rank :], rows, triangle[..., : self.rank, :]
 
     def rates(self, q: Array) -> Array:
         """G (..., columns, nv) at closed positions; infinite or nan at dead points."""
