@@ -435,9 +435,10 @@ def close(
         size[accepted] = trial_size[better]
         worst[accepted] = _largest(trial_values[better])
         values[better], jacobian[better] = trial_values[better], trial_jacobian[better]
-        # near the rounding level a step that does not help ends the search at once
+        # at the rounding level, or where a step does not help near it, the search ends at once
         goal = CLOSED if nearest else EXACTLY_CLOSED
-        going = better | ((size[active] > goal) & (damping[active] > 1e-4))
+        going = better & (nearest | (size[active] > ROUNDING))
+        going |= (size[active] > goal) & (damping[active] > 1e-4)
         active, values, jacobian = active[going], values[going], jacobian[going]
     return q.reshape(*batch, q.shape[-1]), worst.reshape(batch)
 
