@@ -187,6 +187,33 @@ def test_what_copies_reach_is_the_original_set_closed_again(*, mirrored: bool) -
     close(np.std(pool[:, place]), np.std(alone.pool.q[:, place]), 0.03)
 
 
+@pytest.mark.parametrize("mirrored", [False, True])
+def test_what_the_original_misses_is_not_sought_again(
+    monkeypatch: pytest.MonkeyPatch, *, mirrored: bool
+) -> None:
+    """The copy answers as it does alone, from what the original's search has found."""
+    text = with_copy(instance("rod between balls", 3, 0.0)[0], mirrored=mirrored, noise=1e-8)
+    far = split(loaded(text), 0).groups[0].pool.q
+    model = loaded(limited(text, ["j0", "j0'"], (-0.4, 0.4)))
+    (first,), (group,) = (split(model, n).groups for n in range(2))
+    place = model.clusters[0].geometry.links[0].q
+    far = far[np.abs(far[:, place]) > 0.6][:2]
+    assert group.original is not None
+    q = group.along.corrected(
+        group.along.at(group.original[1].positions(far)), np.zeros((2, group.along.columns))
+    )[0]
+    assert not first.contains(far[:1]).any()
+    assert not replace(group, original=None).contains(q[:1]).any()
+    searches = []
+    monkeypatch.setattr(type(group), "_met", lambda _, q: searches.append(q) or [False] * len(q))
+    assert not group.contains(q[:1]).any()
+    assert not searches
+    assert not group.contains(q).any()
+    assert len(searches) == 1
+    np.testing.assert_array_equal(searches[0], q[1:])
+    assert group.contains(group.pool.q[::40]).all()
+
+
 def test_linkages_with_other_limits_are_walked_by_themselves() -> None:
     text = limited(with_copy(instance("rod between balls", 3, 0.0)[0]), ["j0"], (-0.4, 0.4))
     model = loaded(limited(text, ["j0'"], (-0.4, 0.5)))

@@ -245,8 +245,8 @@ class Group:
             return self.path.points
         if not self.freedoms:
             return self.origin
-        if (copied := self._copied_pool()) is not None:
-            return copied
+        if self._image_of_pool is not None:
+            return self._image_of_pool
         rng = np.random.default_rng(GROUP_SEED)
         p, d = wander(self.along, self.origin[np.zeros(WALKERS, dtype=np.intp)], rng, BEGIN)
         found = [p]
@@ -256,7 +256,8 @@ class Group:
             found.append(p)
         return joined(found)
 
-    def _copied_pool(self) -> Points | None:
+    @cached_property
+    def _image_of_pool(self) -> Points | None:
         """The original's pool, closed again, within the own limits.
 
         None without an original, or if a point is not closed, not regular, or not in the chart of
@@ -264,19 +265,24 @@ class Group:
         """
         if self.original is None:
             return None
-        original, image = self.original
-        q = np.tile(self.start, (1 + len(original.pool.q), 1))
-        mapped = image.positions(np.concatenate([original.origin.q, original.pool.q]))
-        q[:, self.places] = mapped[:, self.places]
-        there = self.along.at(q)
-        q, k, closed = self.along.corrected(there, np.zeros((len(q), self.along.columns)))
-        points, cosines, signs = self.along.turned(there, q, k)
-        if not np.all(closed & (cosines >= TURNED) & (signs > 0.0)):
+        original = self.original[0]
+        points, fine = self._images(np.concatenate([original.origin.q, original.pool.q]))
+        if not np.all(fine):
             return None
         if self.along.led(self.origin, points.q[:1])[1][0] != Ends.FINE:
             return None
         within = np.all(self.along.limits.beyond(points.q) <= WITHIN, axis=1)
         return points[1 + np.flatnonzero(within[1:])]
+
+    def _images(self, q: Array) -> tuple[Points, Mask]:
+        """The original's q (n, nq) on the copy, closed again, and which are in the charts there."""
+        assert self.original is not None
+        mapped = np.tile(self.start, (len(q), 1))
+        mapped[:, self.places] = self.original[1].positions(q)[:, self.places]
+        there = self.along.at(mapped)
+        at, k, closed = self.along.corrected(there, np.zeros((len(q), self.along.columns)))
+        points, cosines, signs = self.along.turned(there, at, k)
+        return points, closed & (cosines >= TURNED) & (signs > 0.0)
 
     @cached_property
     def explored(self) -> Explored | None:
@@ -356,11 +362,28 @@ class Group:
         found = self._led(self.along.at(q), TRIED)
         if quick or found.all():
             return found
+        left = np.flatnonzero(~found)
+        left = left[[not self._missed_by_original(x) for x in q[left]]]
         for search in (self._led_far, self._met):
-            left = np.flatnonzero(~found)
             if len(left):
                 found[left] = search(q[left])
+                left = left[~found[left]]
+        self._missed.extend(q[left])
         return found
+
+    @cached_property
+    def _missed(self) -> list[Array]:
+        """Configurations (nq,) to which no path was found."""
+        return []
+
+    def _missed_by_original(self, q: Array) -> bool:
+        """True if a stride leads to q (nq,) from the image of what the original has missed."""
+        if self.original is None or not self.original[0]._missed or self._image_of_pool is None:
+            return False
+        there, fine = self._images(np.array(self.original[0]._missed))
+        goals = np.tile(q, (len(there.q), 1))
+        near = np.linalg.norm(self.along.mechanism.away(there.q, goals), axis=1) <= WALK_STRIDE
+        return bool(np.any(fine & near & (self.along.led(there, goals)[1] == Ends.FINE)))
 
     def _away(self, q0: Array, q1: Array) -> Array:
         """The way between configurations but for full turns."""
