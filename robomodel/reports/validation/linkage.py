@@ -396,9 +396,9 @@ def _branches(motion: ClusterMotion, start: Array, rng: np.random.Generator) -> 
             configurations.append(motion.geometry.integrate(start, differences[0] * motion.unit))
     if len(configurations) >= count // 4:
         return []
-    return sorted(
-        configurations, key=lambda q: float(np.max(np.abs(motion.geometry.difference(start, q))))
-    )
+    away = [float(np.max(np.abs(motion.geometry.difference(start, q)))) for q in configurations]
+    order = sorted(range(len(away)), key=lambda n: round(away[n], 9))  # rounding parts no ties
+    return [configurations[n] for n in order]
 
 
 def _assembly_modes(model: Model, motion: ClusterMotion, rng: np.random.Generator) -> int:
