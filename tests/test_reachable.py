@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 import re
 import warnings
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +15,9 @@ from linkage_family import instance
 from texts import coupling, four_bar, joint, link, loop, robot
 
 import robomodel as rm
-from robomodel.mechanism.walks import wander
+from robomodel.mechanism.continuation import Ends
+from robomodel.mechanism.sheets import Sheet
+from robomodel.mechanism.walks import lead, wander
 from robomodel.reach.reachable import from_configuration, reachable
 
 Array = np.ndarray
@@ -364,6 +368,67 @@ def ankle(out: float, crank: float, rod_up: float, reach: float) -> tuple[str, A
         ways = [np.angle(np.exp(1j * (lean + side * bend))) for side in (1.0, -1.0)]
         turns.append(np.where(abs(ways[0][44, 40]) < abs(ways[1][44, 40]), *ways))
     return text, np.array(turns)
+
+
+@dataclass(frozen=True)
+class Repeated:
+    """A mechanism with its conditions, and their sums and differences."""
+
+    of: Any
+
+    def step(self, q: Array, d: Array, case: Array | None = None) -> tuple[Array, ...]:
+        there, values, k = self.of.step(q, d, case)
+        all_of = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [1.0, -1.0]])
+        return there, values @ all_of.T, all_of @ k
+
+    def away(self, q0: Array, q1: Array, case: Array | None = None) -> Array:
+        return self.of.away(q0, q1, case)
+
+
+def check_ways(
+    model: rm.Model, joints: list[str], low: float, high: float, *, repeated: bool = False
+) -> np.ndarray:
+    """Ways on a sheet end where those in the motions of each point end; positions they lead to.
+
+    Goals are in a box of the joints. Rates G are those of the motion: K G = 0, Y G = 1.
+    """
+    linkage = reachable(model).on_sheet(joints).linkages[0]
+    (group,) = linkage.groups
+    telling, along = group.telling, group.along
+    if repeated:
+        along = replace(along, mechanism=Repeated(along.mechanism))
+    sheet = Sheet(along, telling)
+    assert (sheet.at(group.origin.q).c is not None) == repeated
+    goals = np.random.default_rng(0).uniform(low, high, (300, len(joints)))
+    rows = np.zeros(len(goals), dtype=int)
+    found, ends = sheet.lead(sheet.at(group.origin.q)[rows], goals)
+    points, why, _ = lead(group.along, group.origin[rows], telling, goals)
+    arrived = ends == Ends.FINE
+    assert 30 < np.count_nonzero(arrived) < 270
+    assert np.mean(arrived != (why == Ends.FINE)) < 0.01  # at most next to the sheet's end
+    both = arrived & (why == Ends.FINE)
+    np.testing.assert_allclose(found.q[both], points.q[both], atol=1e-9)
+    np.testing.assert_allclose(found.q[arrived][:, telling.places], goals[arrived], atol=1e-10)
+    _, gap, k = along.mechanism.step(found.q, np.zeros((len(goals), along.columns)))
+    assert np.max(np.abs(gap)) < 1e-12
+    assert np.max(np.abs(k @ found.rates)) < 1e-9 * np.max(np.abs(found.rates))
+    np.testing.assert_allclose(telling.rows @ found.rates - np.eye(len(joints)), 0.0, atol=1e-12)
+    return goals[arrived]
+
+
+@pytest.mark.parametrize("repeated", [False, True])
+def test_ways_on_the_sheet_of_two_motors(repeated: bool) -> None:
+    """Tips further apart than both rods are not reached; conditions that repeat others."""
+    text = five_bar(0.2, 2.9).replace("0.5 0 0", "0.3 0 0")
+    at = check_ways(rm.load(text), ["left", "right"], 0.2, 2.9, repeated=repeated)
+    tips = [0.3 * np.exp(1j * at[:, 0]), 0.2 + 0.3 * np.exp(1j * at[:, 1])]
+    assert np.max(np.abs(tips[1] - tips[0])) < 0.6
+
+
+def test_ways_on_the_sheet_of_an_ankle() -> None:
+    """Its motors have limits."""
+    text, _ = ankle(0.05, 0.08, 0.25, 0.6)
+    check_ways(rm.load(text, spins="locked"), ["pitch", "roll"], -0.8, 0.8)
 
 
 @pytest.mark.slow

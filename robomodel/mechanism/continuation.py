@@ -183,7 +183,7 @@ class Continuation:
         signs = np.linalg.slogdet(square)[0]
         v, n, c, least = p.v, p.n, p.c, np.ones(len(q))
         if self.freedoms and self.rank:
-            x = -_solved(square, ck @ n)
+            x = -solved(square, ck @ n)
             away, back = v @ x, np.swapaxes(x, 1, 2)
             if self.freedoms == 1:
                 long = np.sqrt(1.0 + back @ x)
@@ -208,7 +208,7 @@ class Continuation:
         """Rows (n, k, columns) of velocities times K⁺ at points (n, k, rows of K)."""
         k = self.mechanism.step(p.q, np.zeros((len(p.q), self.columns)), p.case)[2]
         square = _times(p.c, k) @ p.v
-        found = _solved(np.swapaxes(square, 1, 2), np.swapaxes(rows @ p.v, 1, 2))
+        found = solved(np.swapaxes(square, 1, 2), np.swapaxes(rows @ p.v, 1, 2))
         forces = np.swapaxes(found, 1, 2)
         return forces if _all_rows(p.c) else np.asarray(forces @ p.c)
 
@@ -226,7 +226,7 @@ class Continuation:
             # few rows are copied, of many all are moved: what is closed does not take the step
             some = going if 2 * len(going) < len(q) else slice(None)
             v, c, case, before = p.v[some], p.c[some], p.case[some], gap[some]
-            step = v @ _solved(_times(c, k[some]) @ v, residual[some][:, :, None])
+            step = v @ solved(_times(c, k[some]) @ v, residual[some][:, :, None])
             ahead, phi1, k1 = self.mechanism.step(q[some], -step[:, :, 0], case)
             after = _combined(c, phi1)
             size = _worst(after)
@@ -365,7 +365,7 @@ def _flip(v: Array, signs: Array) -> None:
     v[:, :, :1] *= np.where(signs < 0.0, -1.0, 1.0)[:, None, None]
 
 
-def _solved(a: Array, b: Array) -> Array:
+def solved(a: Array, b: Array) -> Array:
     """a⁻¹ b of batches; where a is singular, a step so long that the stride is refused."""
     try:
         return np.asarray(np.linalg.solve(a, b))

@@ -77,16 +77,15 @@ def lead(
     p: Points,
     joints: Positions,
     goal: Array,
-    shortest: float = SHORTEST_SHARE,
     alike: Indices | None = None,
     strides: int = LONGEST_LEAD,
 ) -> tuple[Points, Array, Array]:
     """Points led straight to where joints have the positions ``goal`` (n, k), or towards it.
 
     The nearest points; what stopped each, nothing where it arrived; how far limits were passed by
-    the last stride of each (n, limits). ``shortest``: what strides that are refused are shortened
-    to, a share of the longest. ``alike``: numbers of rows of which one that arrives is enough;
-    ``strides``: how many there are at most.
+    the last stride of each (n, limits). ``alike``: numbers of rows of which one that arrives is
+    enough; ``strides``: how many there are at most. On a sheet of as many joints as there are
+    freedoms, :meth:`robomodel.mechanism.sheets.Sheet.lead` takes fewer.
     """
     count, places = len(p.q), joints.places
     ends, over = np.zeros(count, dtype=int), np.zeros((count, len(along.limits.places)))
@@ -110,7 +109,8 @@ def lead(
         longest[going] *= np.where(nearer, 2.0, 0.5)
         longest = np.minimum(longest, WALK_STRIDE)
         stuck = ~nearer & (off[going] <= CONVERGED)  # rounding is left
-        going = going[(off[going] > ROUNDING) & (longest[going] > shortest * WALK_STRIDE) & ~stuck]
+        short = longest[going] <= SHORTEST_SHARE * WALK_STRIDE
+        going = going[(off[going] > ROUNDING) & ~short & ~stuck]
         if alike is not None:
             going = going[~np.isin(alike[going], alike[off <= CONVERGED])]
     arrived = off <= CONVERGED

@@ -10,33 +10,33 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from robomodel.arrays import Array, Mask
-from robomodel.mechanism.continuation import Continuation, Ends, Points, joined
-from robomodel.mechanism.walks import Positions, lead
+from robomodel.arrays import Array, Indices, Mask
+from robomodel.mechanism.continuation import FINE, Continuation, Points
+from robomodel.mechanism.sheets import Places, Sheet, together
+from robomodel.mechanism.walks import Positions
 
 if TYPE_CHECKING:
     from numpy.random import Generator
 
-# of a search from the points before; searches; ways to a target, from the nearest points
-TARGETS, SEARCHES, TRIES = 96, 6, 2
-SHORTEST_TRY = 0.2  # share of a stride: targets that a shorter one leads past are beyond the sheet
+TARGETS, SEARCHES = 96, 6  # of a search from the points before; searches
 BEYOND = 0.02  # of the explored box, around it: what ways have not come to
+SOME = 256  # goals whose nearest points are looked for at once
 
 
 @dataclass(frozen=True, eq=False)
 class Explored:
-    """A part of a sheet: ``points`` in it, and the box (k,) that ``joints`` reach.
+    """A part of a sheet: places in it, and the box (k,) that its joints reach.
 
     ``share``: the part of the box's targets that were reached.
     """
 
-    along: Continuation
-    joints: Positions
-    points: Points
+    sheet: Sheet
+    found: Places
     low: Array
     high: Array
     share: float
@@ -45,46 +45,43 @@ class Explored:
     def of(cls, along: Continuation, origin: Points, joints: Positions, low: Array,
            high: Array) -> Explored:  # fmt: skip
         """The part that ways to targets between these ends (k,) have come to, from an origin."""
-        rng = np.random.default_rng(20261129)
-        found, ends, box, share = origin, (low, high), (low, high), 0.0
+        rng, sheet = np.random.default_rng(20261129), Sheet(along, joints)
+        found, ends, box, share = sheet.at(origin.q), (low, high), (low, high), 0.0
         for _ in range(SEARCHES):
             goals = rng.uniform(*box, (TARGETS, len(low)))
-            there, arrived = _led(along, found, joints, goals)
-            found, share = joined([found, there]), float(np.mean(arrived))
+            there, arrived = _led(sheet, found, goals)
+            found, share = together([found, there]), float(np.mean(arrived))
             at = found.q[:, joints.places]
             least, most = np.min(at, axis=0), np.max(at, axis=0)
             margin = BEYOND * (most - least)
             box = np.maximum(ends[0], least - margin), np.minimum(ends[1], most + margin)
-        return cls(along, joints, found, *box, share)
+        return cls(sheet, found, *box, share)
+
+    @cached_property
+    def points(self) -> Points:
+        """The places as points."""
+        return self.sheet.along.at(self.found.q)
 
     def draw(self, rng: Generator, count: int) -> Points:
         """Points of it, uniform in the joints."""
-        near, found, left = self.points, list[Points](), count
+        near, q, left = self.found, list[Array](), count
         while left > 0:
             goals = rng.uniform(
                 self.low, self.high, (8 + math.ceil(left / self.share), len(self.low))
             )
-            there, arrived = _led(self.along, near, self.joints, goals)
-            found.append(there[np.flatnonzero(arrived)[:left]])
-            left -= len(found[-1].q)
-            near = joined([near, found[-1]])
-        return joined(found)
+            there, arrived = _led(self.sheet, near, goals)
+            there = there[np.flatnonzero(arrived)[:left]]
+            q.append(there.q)
+            left -= len(there.q)
+            near = together([near, there])
+        return self.sheet.along.at(np.concatenate(q))
 
 
-def _led(
-    along: Continuation, points: Points, joints: Positions, goals: Array
-) -> tuple[Points, Mask]:
-    """Where ways to ``goals`` (n, k) from the nearest points end, and which arrive."""
-    at, size = points.q[:, joints.places], np.maximum(np.ptp(goals, axis=0), np.finfo(float).tiny)
-    away = np.linalg.norm((at[None] - goals[:, None]) / size, axis=2)
-    order = np.argsort(away, axis=1)[:, :TRIES]
-    p = points[order[:, 0]]
-    arrived = np.zeros(len(goals), dtype=bool)
-    for start in order.T:
-        left = np.flatnonzero(~arrived)
-        if not len(left):
-            break
-        there, why, _ = lead(along, points[start[left]], joints, goals[left], SHORTEST_TRY)
-        p = p.put(left, there)
-        arrived[left] = why == Ends.FINE
-    return p, arrived
+def _led(sheet: Sheet, near: Places, goals: Array) -> tuple[Places, Mask]:
+    """Where ways to ``goals`` (n, k) from the nearest places end, and which arrive."""
+    size = np.maximum(np.ptp(goals, axis=0), np.finfo(float).tiny)
+    at, start = near.q[:, sheet.joints.places] / size, list[Indices]()
+    for some in np.array_split(goals / size, math.ceil(len(goals) / SOME)):
+        start.append(np.argmin(0.5 * np.sum(at**2, axis=1) - some @ at.T, axis=1))
+    there, why = sheet.lead(near[np.concatenate(start)], goals)
+    return there, why == FINE
