@@ -187,6 +187,48 @@ def test_mixtures_are_judged_beside_fits_with_other_weights(monkeypatch) -> None
     assert [error.median for error in found.values()] == [0.30, 0.44]
 
 
+def leg(offset: float, name: str = "") -> tuple[str, ...]:
+    """A leg whose rod hangs so far from the hip's axis: its knee follows hip and ankle."""
+
+    def body(part: str, mass: float, inertia: float) -> str:
+        moments = " ".join(f'{each}="{inertia}"' for each in ("ixx", "iyy", "izz"))
+        return link(part + name, f'<inertial><origin xyz="0.2 0 0"/><mass value="{mass}"/>'
+                    f'<inertia {moments} ixy="0" ixz="0" iyz="0"/></inertial>')  # fmt: skip
+
+    limits = {"kind": "revolute", "more": '<limit lower="-0.5" upper="0.5" effort="100"/>'}
+    return (
+        body("thigh", 2, 0.02), body("shin", 1, 0.01), body("tarsus", 1.5, 0.02),
+        body("rod", 0.02, 1e-4),
+        joint(f"hip{name}", "base", f"thigh{name}", **limits),
+        joint(f"knee{name}", f"thigh{name}", f"shin{name}", "0.4 0 0", **limits),
+        joint(f"ankle{name}", f"shin{name}", f"tarsus{name}", "0.1 0.4 0"),
+        joint(f"pin{name}", f"tarsus{name}", f"rod{name}", "0.1 0 0"),
+        loop(f"top{name}", "revolute", "base", f"rod{name}", f"0 {offset} 0",
+             f"-0.6 {offset - 0.4} 0"),
+    )  # fmt: skip
+
+
+def test_what_nearly_follows_one_joint_follows_it() -> None:
+    """A locked joint's rates are off by all of them; MuJoCo finds the same errors."""
+    tree = written_tree(rm.load(robot(*leg(0.01))))
+    assert "'knee' follows 'ankle' by a polynomial" in "".join(tree.notes)
+    assert tree.verdict.startswith("with care")
+    checked = proof(tree)
+    assert checked.ratio(checked.found) < 1.5
+    assert not checked.broken
+    with pytest.warns(RuntimeWarning, match="will not do"):
+        assert rm.approximate_tree(rm.load(robot(*leg(0.01))), followers=False).poor
+
+
+def test_a_leg_has_its_followers_whatever_another_one_lacks() -> None:
+    both = rm.load(robot(*leg(0.0), *leg(0.1, "_2")))
+    with pytest.warns(RuntimeWarning, match="_2' are off by"):
+        errors = rm.approximate_tree(both).errors
+    assert "knee_2" not in errors
+    assert errors["ankle_2"].median > 0.1
+    assert max(errors[name].median for name in ("hip", "knee", "ankle")) < 1e-3
+
+
 @pytest.mark.slow
 def test_no_joint_is_worse_than_with_links_as_they_are() -> None:
     """At no more of the states than chance leaves, joint by joint, and some joint is better."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
 from itertools import combinations
@@ -403,9 +403,19 @@ def judged_tree(model: Model, options: TreeOptions = USUAL) -> OpenTree:
         left = [each for each in left if each.displacement < most]
         bent = tuple(each.with_followers or each if each in taken else each for each in parts)
         other = _best(Basis.of(robot, spins, bent, options.tendons))
-        if other.errors and worst_joint(other.errors)[1] < worst_joint(tree.errors)[1]:
+        names = {joint for each in taken for joint in each.cluster.joints}
+        if other.errors and _better(other.errors, tree.errors, names):
             tree, parts = other, bent
     return tree
+
+
+def _better(errors: Errors, others: Errors, names: Collection[str]) -> bool:
+    """True if the worst of these joints is better, and the worst of all not worse than by chance.
+
+    The worst joint may be in another leg, which has its own followers, or none.
+    """
+    here, there = (max(e for n, e in x.items() if n in names) for x in (errors, others))
+    return here < there and worst_joint(errors)[1].median <= worst_joint(others)[1].interval[1]
 
 
 @cached_on_model

@@ -45,6 +45,7 @@ LEAST_DISPLACED = 1e-3  # m, of displacement, below which nothing needs to follo
 CHANGE, NEAR = 0.5, 0.7  # of the least singular value beside: at, and next to, a change point
 PIT, BESIDE, OPPOSITE = 0.2, 200, -0.9  # the same of several freedoms; of so many; cosine of these
 OFF = 0.05  # of a follower's rates, rms: inertia goes with their square, and 10 % are worth having
+FAR_OFF = 1 / 3  # the same where no range is short enough for that: a locked joint's are off by all
 NEARER, NEAREST = 0.9, 0.2  # steps of the range of what is followed, and the least share of it
 
 
@@ -383,27 +384,28 @@ class _ClusterTree(Choice):
         """The tree with followers by polynomials, where their rates are right to ``OFF``.
 
         At a dead point of the tree's joints a follower's position has the slope of a square root,
-        which no polynomial has: the range ends before that.
+        which no polynomial has: the range ends before that. Where a joint follows several, and the
+        polynomial of one of them is off everywhere, it is taken over the whole range.
         """
-        bodies, share = tree.bodies, 1.0
+        bodies = tree.bodies
         if self.following is None or any(self.model.nodes[b].joint.nv != 1 for b in bodies):
             return None
         if tree.displacement <= LEAST_DISPLACED:
             return None
         exact, rates = poses(self.cluster, tree.positions), self._rates_by_joints(tree)
-        while share > NEAREST:
+        shares = NEARER ** np.arange(math.ceil(math.log(NEAREST) / math.log(NEARER)))
+        for share, off in [*((x, OFF) for x in shares), (1.0, FAR_OFF)]:
             near = self._near(tree.positions, bodies, share)
             positions = tree.positions[near]
             at = self._following(tree.followers, displacements.locked(positions, bodies))
             found = self._candidates(positions, rates[near], tree)
             chosen, at = self._worth(found, exact[:, near], at, displacements)
-            if chosen and self._rate_error(positions, rates[near], bodies, chosen) <= OFF:
+            if chosen and self._rate_error(positions, rates[near], bodies, chosen) <= off:
                 others = tree.others[self._near(tree.others, bodies, share)]
                 size, farthest = displacements.of_links(positions, at)
                 return replace(tree, positions=positions, others=others, displacement=size,
                                farthest=farthest, followers=(*tree.followers, *chosen),
                                bend=None)  # fmt: skip
-            share *= NEARER
         return None
 
     def _near(self, positions: Array, bodies: Sequence[int], share: float) -> Mask:
