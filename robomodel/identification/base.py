@@ -19,8 +19,8 @@ from robomodel.identification.regressors import regressor
 from robomodel.model.arguments import as_array
 from robomodel.model.model import Model
 from robomodel.model.parameters import count, of_joints, parameters
+from robomodel.reach.drawing import drawn
 from robomodel.reach.limb import limb_bodies
-from robomodel.reach.reachable import from_configuration, random_poses, reachable
 from robomodel.scalars import stack, unstack, value_of
 from robomodel.tolerances import NOTHING, SINGULAR, TINY
 
@@ -253,18 +253,6 @@ def _worded(names: Sequence[str], row: Array, pivot: int) -> str:
         term = what if size == "1" else f"{size} {what}"
         text += f" {sign} {term}" if text else term if sign == "+" else f"-{term}"
     return text
-
-
-# ---- samples -------------------------------------------------------------------------------------
-
-
-def drawn(model: Model, rng: np.random.Generator, count: int, start: Array) -> Array:
-    """Configurations (count, nq) that are reachable from a closed one, with a base anywhere."""
-    reach = from_configuration(model, start)
-    if np.array_equal(start, model.neutral()):
-        reach = reachable(model)
-    pose = random_poses(rng, count) if model.floating_base is not None else None
-    return reach.draw(rng, count, base_pose=pose)
 
 
 # ---- ranks and row spaces ---------------------------------------------------------------

@@ -55,6 +55,14 @@ def random_configuration(
     return q
 
 
+def drawn(model: Model, rng: Generator, count: int, start: Array) -> Array:
+    """Configurations (count, nq) that are reachable from a closed one, a free base anywhere."""
+    at_neutral = np.array_equal(start, model.neutral())
+    reach = reachable(model) if at_neutral else from_configuration(model, start)
+    pose = random_poses(rng, count) if _base_is_free(model) else None
+    return reach.draw(rng, count, base_pose=pose)
+
+
 def is_reachable(model: Model, q: Array) -> bool | Mask:
     """As :meth:`robomodel.Model.is_reachable`."""
     rows = q.reshape(-1, model.nq)
