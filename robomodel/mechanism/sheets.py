@@ -35,9 +35,8 @@ from robomodel.mechanism.continuation import (
 from robomodel.mechanism.walks import LONGEST_LEAD, Positions
 from robomodel.tolerances import CLOSED, CONVERGED, EXACTLY_CLOSED, TINY, WITHIN
 
-STRIDE, SHORTER = 0.4, 0.25  # [rad, sizes] at most; of a stride that is refused, the next one
+STRIDE = 0.4  # [rad, sizes] at most; a quarter of one that is refused is tried next
 SHORTEST = 0.02  # [rad, sizes]: goals that a shorter one would lead towards are beyond the sheet
-NEWTON = 10  # steps that close loops at most
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,7 +132,7 @@ class Sheet:
         gap, added = _worst(left), np.zeros_like(way)
         most = MOST_CORRECTION * np.linalg.norm(way, axis=1) + WITHIN
         ends, going = np.full(len(q), FINE), np.flatnonzero(gap > GAP)
-        for _ in range(NEWTON):
+        for _ in range(10):  # steps of Newton's method: 3.3 are taken
             if not len(going):
                 break
             c = None if p.c is None else p.c[going]
@@ -200,7 +199,7 @@ class Sheet:
             p.move(on, there)
             missing[on] = goals[on] - there.q[:, places]
             longest[going] = np.where(fine, np.minimum(2.0 * longest[going], STRIDE),
-                                      SHORTER * longest[going])  # fmt: skip
+                                      0.25 * longest[going])  # fmt: skip
             off = np.linalg.norm(missing[going], axis=1)
             going = going[(off > CONVERGED) & (longest[going] > SHORTEST)]
         arrived = np.linalg.norm(missing, axis=1) <= CONVERGED

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 TARGETS, SEARCHES = 96, 6  # of a search from the points before; searches
 BEYOND = 0.02  # of the explored box, around it: what ways have not come to
-SOME = 256  # goals whose nearest points are looked for at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +80,7 @@ def _led(sheet: Sheet, near: Places, goals: Array) -> tuple[Places, Mask]:
     """Where ways to ``goals`` (n, k) from the nearest places end, and which arrive."""
     size = np.maximum(np.ptp(goals, axis=0), np.finfo(float).tiny)
     at, start = near.q[:, sheet.joints.places] / size, list[Indices]()
-    for some in np.array_split(goals / size, math.ceil(len(goals) / SOME)):
+    for some in np.array_split(goals / size, math.ceil(len(goals) / 256)):  # to save memory
         start.append(np.argmin(0.5 * np.sum(at**2, axis=1) - some @ at.T, axis=1))
     there, why = sheet.lead(near[np.concatenate(start)], goals)
     return there, why == FINE
