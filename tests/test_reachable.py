@@ -254,7 +254,10 @@ def test_samplers_draw_what_is_reachable() -> None:
     text = {
         str(path.relative_to(package)): path.read_text("utf-8") for path in package.rglob("*.py")
     }
-    draws = r"[\w)]\.random_configuration\(|\b(reachable|from_configuration)\(model"
+    draws = (
+        r"[\w)]\.random_configuration\(|\b(reachable|from_configuration)\(model"
+        r"|\bdrawn\((problem\.)?model"
+    )
     own = r"^(?!.*def ).*(random_positions\(|branch=.any)"
     found = {name for name, lines in text.items() if re.search(draws, lines)}
     found = {name for name in found if not name.startswith("reach/")} - {"model/model.py"}
