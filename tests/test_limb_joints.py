@@ -105,6 +105,40 @@ def test_a_rod_that_hangs_on_the_shin_carries_nothing(tmp_path: Path) -> None:
     assert tree.verdict.startswith("will do")
 
 
+@pytest.mark.slow
+def test_a_delta_robot_is_carried_by_its_shoulders() -> None:
+    """And not by the ball on which its platform hangs, or by rods."""
+    arms = connects = ""
+    for k, angle in enumerate(np.radians([0.0, 120.0, 240.0])):
+        rods = ""
+        for side in (1, -1):
+            name, platform = f"rod{k}{'a' if side > 0 else 'b'}", ""
+            if name == "rod0a":
+                platform = (
+                    '<body name="platform" pos="-.15 0 -.2"><joint name="ball" type="ball"/>'
+                    '<inertial pos="-.05 -.02 0" mass=".03" diaginertia="1e-5 1e-5 2e-5"/></body>'
+                )
+            else:
+                connects += f'<connect body1="{name}" body2="platform" anchor="-.15 0 -.2"/>'
+            rods += (
+                f'<body name="{name}" pos=".1 {0.02 * side} 0"><joint name="{name}" type="ball"/>'
+                '<inertial pos="-.07 0 -.1" mass="1e-4" diaginertia="5e-7 5e-7 1e-8"/>'
+                f"{platform}</body>"
+            )
+        x, y = 0.1 * np.cos(angle), 0.1 * np.sin(angle)
+        w, z = np.cos(angle / 2), np.sin(angle / 2)
+        arms += (
+            f'<body name="arm{k}" pos="{x} {y} 0" quat="{w} 0 0 {z}">'
+            f'<joint name="shoulder{k}" axis="0 1 0" range="-1.5 1.5"/>'
+            f'<inertial pos=".05 0 0" mass=".05" diaginertia="1e-6 5e-5 5e-5"/>{rods}</body>'
+        )
+    model = rm.load(
+        f'<mujoco><compiler angle="radian"/><worldbody>{arms}</worldbody>'
+        f"<equality>{connects}</equality></mujoco>"
+    )
+    assert rm.limb_joints(model) == ("shoulder0", "shoulder1", "shoulder2")
+
+
 def test_sets_are_completed_by_what_they_tell_least() -> None:
     """Whatever joints they begin with, they determine the cluster at neutral."""
     model = rm.robots.load("parallel_ankle")

@@ -44,8 +44,9 @@ DRAWN = (600, 800)  # configurations on the sheet of the joints: for a fit, and 
 LEAST_DISPLACED = 1e-3  # m, of displacement, below which nothing needs to follow
 CHANGE, NEAR = 0.5, 0.7  # of the least singular value beside: at, and next to, a change point
 PIT, BESIDE, OPPOSITE = 0.2, 200, -0.9  # the same of several freedoms; of so many; cosine of these
-OFF = 0.05  # of a follower's rates, rms: inertia goes with their square, and 10 % are worth having
-FAR_OFF = 1 / 3  # the same where no range is short enough for that: a locked joint's are off by all
+# of a follower's rates, rms: inertia goes with their square, and 10 % are worth having; where no
+# range is short enough for that, a third: a locked joint's are off by all
+OFF = (0.05, 1 / 3)
 NEARER, NEAREST = 0.9, 0.2  # steps of the range of what is followed, and the least share of it
 
 
@@ -394,7 +395,7 @@ class _ClusterTree(Choice):
             return None
         exact, rates = poses(self.cluster, tree.positions), self._rates_by_joints(tree)
         shares = NEARER ** np.arange(math.ceil(math.log(NEAREST) / math.log(NEARER)))
-        for share, off in [*((x, OFF) for x in shares), (1.0, FAR_OFF)]:
+        for share, off in [*((x, OFF[0]) for x in shares), (1.0, OFF[1])]:
             near = self._near(tree.positions, bodies, share)
             positions = tree.positions[near]
             at = self._following(tree.followers, displacements.locked(positions, bodies))
