@@ -600,3 +600,17 @@ def test_friction_of_a_slider_crank_is_identified_over_its_whole_turn() -> None:
         seen.append(row)
     assert np.linalg.matrix_rank(np.array(seen), tol=1e-6) == 3
     assert np.linalg.matrix_rank(base.matrix[:, columns], tol=1e-9) == 3
+
+
+def test_samples_are_spread_as_draws_are() -> None:
+    """They are reachable, each once, and as uniform: means and spreads of the joints agree."""
+    model = rm.load(five_bar())
+    reach, rng = reachable(model), np.random.default_rng(0)
+    (cluster,) = (each for each in model.clusters if each.kind == "loops")
+    q = np.tile(model.neutral(), (600, 1))
+    q[:, cluster.q] = reach.known(rng, 600, cluster)
+    assert len(np.unique(q, axis=0)) == 600
+    assert reach.contains(q).all()
+    for at, wanted in zip(q.T, reach.draw(rng, 2000, regular=False).T, strict=True):
+        assert abs(np.mean(at) - np.mean(wanted)) < 0.1 * np.std(wanted)
+        assert np.std(at) == pytest.approx(np.std(wanted), rel=0.1)

@@ -318,6 +318,14 @@ class Group:
             left -= len(found[-1].q)
         return joined(found)
 
+    def known(self, rng: Generator, count: int) -> Points:
+        """Points of it, nearly uniform by volume: some of the pool, which :meth:`draw` walks on."""
+        if self.freedoms <= 1:
+            return self.draw(rng, count)
+        size = len(self.pool.q)
+        return self.pool[rng.permutation(size)[:count] if count <= size
+                         else rng.integers(size, size=count)]  # fmt: skip
+
     def _on_path(self, rng: Generator, count: int) -> Points:
         """By arc length, a stride from the point before."""
         lengths, points = self.path.lengths, self.path.points

@@ -191,6 +191,15 @@ class Reachable:
             q[:, group.places] = group.wrapped(p.q)[:, group.places]
         return linkage.completed(q)
 
+    def known(self, rng: Generator, count: int, cluster: Cluster) -> Array:
+        """A linkage's part of q (count, ·), next to dead points too, as :meth:`Group.known`."""
+        linkage = next(each for each in self.linkages if each.cluster is cluster)
+        q = np.tile(linkage.groups[0].start, (count, 1))
+        for group in linkage.groups:
+            points = group.known(rng, count).q
+            q[:, group.places] = group.wrapped(points)[:, group.places]
+        return linkage.completed(q)
+
     def around(self, rng: Generator, count: int, reach: float) -> tuple[Array, list[str]]:
         """Configurations (count, nq) to which ways of up to ``reach`` lead from the start.
 

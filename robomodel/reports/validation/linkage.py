@@ -27,7 +27,7 @@ from robomodel.reports.document import picked, plain
 from robomodel.reports.drawings import Sketch, sketch
 from robomodel.tolerances import OPEN, SAME
 
-SWEPT_SAMPLES = 400
+SWEPT_SAMPLES = 800
 FEW_FREEDOMS = 3  # most freedoms with curves from other samples, too
 MODES, NAMED = 4, 6  # other ways to close that are looked at, and joints that are named of one
 RANDOM_STARTS = 96  # positions from which loops are closed
@@ -188,8 +188,7 @@ def study(model: Model, cluster: Cluster, rotors: Turned) -> LinkageStudy:
     motion = ClusterMotion.of(model, cluster)
     start = np.array(cluster.start)
     rng = np.random.default_rng(SWEEP_SEED)
-    drawn = reachable(model).draw(rng, SWEPT_SAMPLES, only=[cluster], regular=False)
-    samples = np.concatenate([start[None], drawn[:, cluster.q]])
+    samples = np.concatenate([start[None], reachable(model).known(rng, SWEPT_SAMPLES, cluster)])
     starts = [start]
     side = _sides(motion, samples)
     leading = _Leading(motion, rotors)
