@@ -703,6 +703,13 @@ def test_states_from_actuators(name: str) -> None:
             assert np.isnan(rm.from_actuators(model, at, rates, guess=near)[0]).all()
         return
     found, speed = rm.from_actuators(model, at, rates, guess=near)
+    same = np.all(np.abs(found - q) < 1e-9, axis=1)
+    assert np.count_nonzero(same) >= 3
+    np.testing.assert_allclose(found[same], q[same], atol=1e-12)
+    np.testing.assert_allclose(speed[same], v[same], atol=1e-12)
+    # beyond a dead point of the motors another state has the same positions of these
+    np.testing.assert_allclose(rm.actuator_positions(model, found), at, atol=1e-12)
+    found, speed = rm.from_actuators(model, at, rates, guess=model.integrate(q, 1e-3 * v))
     np.testing.assert_allclose(found, q, atol=1e-12)
     np.testing.assert_allclose(speed, v, atol=1e-12)
 
