@@ -376,12 +376,12 @@ class Group:
             if len(left):
                 found[left] = search(q[left])
                 left = left[~found[left]]
-        self._missed.extend(q[left])
+        self._missed.extend(q[left[: WALKED - len(self._missed)]])
         return found
 
     @cached_property
     def _missed(self) -> list[Array]:
-        """Configurations (nq,) to which no path was found."""
+        """The first configurations (nq,) to which no path was found: a few, as reports ask for."""
         return []
 
     def _missed_by_original(self, q: Array) -> bool:
