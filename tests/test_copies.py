@@ -202,15 +202,18 @@ def test_what_the_original_misses_is_not_sought_again(
     q = group.along.corrected(
         group.along.at(group.original[1].positions(far)), np.zeros((2, group.along.columns))
     )[0]
-    assert not first.contains(far[:1]).any()
+    assert not first.contains(far[1:]).any()  # leaves nothing behind
+    assert not first.leads_to(far[0])
     assert not replace(group, original=None).contains(q[:1]).any()
     searches = []
     monkeypatch.setattr(type(group), "_met", lambda _, q: searches.append(q) or [False] * len(q))
-    assert not group.contains(q[:1]).any()
+    assert not group.leads_to(q[0])
     assert not searches
+    assert not group.leads_to(q[1])
     assert not group.contains(q).any()
-    assert len(searches) == 1
+    assert [len(each) for each in searches] == [1, 2]
     np.testing.assert_array_equal(searches[0], q[1:])
+    assert group.leads_to(group.pool.q[40])
     assert group.contains(group.pool.q[::40]).all()
 
 

@@ -394,20 +394,25 @@ class _ClusterTree(Choice):
         if tree.displacement <= LEAST_DISPLACED:
             return None
         exact, rates = poses(self.cluster, tree.positions), self._rates_by_joints(tree)
-        shares = NEARER ** np.arange(math.ceil(math.log(NEAREST) / math.log(NEARER)))
-        for share, off in [*((x, OFF[0]) for x in shares), (1.0, OFF[1])]:
+        share, whole = 1.0, None
+        while share > NEAREST:
             near = self._near(tree.positions, bodies, share)
             positions = tree.positions[near]
             at = self._following(tree.followers, displacements.locked(positions, bodies))
             found = self._candidates(positions, rates[near], tree)
             chosen, at = self._worth(found, exact[:, near], at, displacements)
-            if chosen and self._rate_error(positions, rates[near], bodies, chosen) <= off:
+            off = self._rate_error(positions, rates[near], bodies, chosen) if chosen else math.inf
+            if off <= (OFF[1] if share == 1.0 else OFF[0]):
                 others = tree.others[self._near(tree.others, bodies, share)]
                 size, farthest = displacements.of_links(positions, at)
-                return replace(tree, positions=positions, others=others, displacement=size,
-                               farthest=farthest, followers=(*tree.followers, *chosen),
-                               bend=None)  # fmt: skip
-        return None
+                followed = replace(tree, positions=positions, others=others, displacement=size,
+                                   farthest=farthest, followers=(*tree.followers, *chosen),
+                                   bend=None)  # fmt: skip
+                if off <= OFF[0]:
+                    return followed
+                whole = followed
+            share *= NEARER
+        return whole
 
     def _near(self, positions: Array, bodies: Sequence[int], share: float) -> Mask:
         """At which positions these joints are within a share of their ranges from neutral."""

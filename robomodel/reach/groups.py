@@ -368,20 +368,33 @@ class Group:
         if self.freedoms == 1:
             return np.array([self._on(x) for x in q], dtype=bool)
         found = self._led(self.along.at(q), TRIED)
-        if quick or found.all():
-            return found
-        left = np.flatnonzero(~found)
-        left = left[[not self._missed_by_original(x) for x in q[left]]]
+        if not (quick or found.all()):
+            left = np.flatnonzero(~found)
+            found[left] = self._sought(q[left])
+        return found
+
+    def leads_to(self, q: Array) -> bool:
+        """:meth:`contains` of one q (nq,); what the original has missed is not sought again."""
+        if self.contains(q[None], quick=True)[0]:
+            return True
+        if self.freedoms <= 1 or self._missed_by_original(q):
+            return False
+        found = bool(self._sought(q[None])[0])
+        if not found and len(self._missed) < WALKED:
+            self._missed.append(q)
+        return found
+
+    def _sought(self, q: Array) -> Mask:
+        """To which configurations (n, nq) ways lead that are looked for far and wide."""
+        found = np.zeros(len(q), dtype=bool)
         for search in (self._led_far, self._met):
-            if len(left):
+            if len(left := np.flatnonzero(~found)):
                 found[left] = search(q[left])
-                left = left[~found[left]]
-        self._missed.extend(q[left[: WALKED - len(self._missed)]])
         return found
 
     @cached_property
     def _missed(self) -> list[Array]:
-        """The first configurations (nq,) to which no path was found: a few, as reports ask for."""
+        """Configurations (nq,) to which :meth:`leads_to` found no path, the first few."""
         return []
 
     def _missed_by_original(self, q: Array) -> bool:

@@ -65,7 +65,8 @@ class Linkage:
     def leads_to(self, q: Array, *, quick: bool = False) -> bool:
         """True if a path leads to where a closed part of q is; see :meth:`Group.contains`."""
         at = self.positions(q[None])
-        return all(group.contains(at, quick=quick)[0] for group in self.groups)
+        return all(group.contains(at, quick=True)[0] if quick else group.leads_to(at[0])
+                   for group in self.groups)  # fmt: skip
 
     def rows(self, joints: Sequence[str]) -> list[Array]:
         """Rows (k, n) of the velocities of joints of one freedom by the motions of each group.
