@@ -72,10 +72,15 @@ def shifted(a: Any, b: Any, left: bool) -> Any:
     return np.where(count < bits, moved, a.dtype.type(0))
 
 
+def divided(a: Any, b: Any) -> Any:
+    """Integers, here those without a sign, are rounded down."""
+    return a // b if a.dtype.kind == "u" else a / b
+
+
 OPERATIONS: dict[str, Callable[..., Any]] = {
     "add": lambda a, b: a + b, "sub": lambda a, b: a - b, "neg": lambda a: -a, "abs": np.abs,
     "mul": lambda a, b: a * b, "mul.lo": lambda a, b: a * b, "mul.hi": high, "fma": fma,
-    "mad.lo": lambda a, b, c: a * b + c, "div": lambda a, b: a / b, "sqrt": np.sqrt,
+    "mad.lo": lambda a, b, c: a * b + c, "div": divided, "sqrt": np.sqrt,
     "rcp": lambda a: a.dtype.type(1.0) / a, "min": np.minimum, "max": np.maximum,
     "and": lambda a, b: a & b, "or": lambda a, b: a | b, "xor": lambda a, b: a ^ b,
     "not": np.invert, "mov": lambda a: a, "shl": lambda a, b: shifted(a, b, True),

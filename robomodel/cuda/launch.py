@@ -418,7 +418,8 @@ class CompiledPtx:
             at = (card, number, handle)
             result = empty(arguments[0], (*batch, *shape), self.dtype, at)
         place = view(result, "out", handle)
-        self._fits(place, (*batch, *shape), views)
+        if out is not None:
+            self._fits(place, (*batch, *shape), views)
         steps = [ctypes.c_int64(step(n, x, batch)) for n, x in views.items()]
         count = math.prod(batch)
         if count and math.prod(shape):  # otherwise there is nothing to compute

@@ -16,6 +16,7 @@ from __future__ import annotations
 import re
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from robomodel.cuda.slices import LONGEST_FUNCTION, Slice, sliced
@@ -25,6 +26,9 @@ from robomodel.kernels.plan import Iteration, KernelPlan, Memory, ordered, write
 from robomodel.kernels.program import PRECISIONS, Dtype, Program, Reference
 
 THREADS = 32  # per block: one warp, so its shared memory is small and threads need not wait
+TOGETHER, CACHED_STEPS = 8, 8192
+"""Rows whose numbers a thread loads before it stores them; steps, of 16 bytes of code each, that a
+multiprocessor's cache for code holds (128 kB)."""
 STAGED = 24576  # bytes of shared memory per block: an H100 holds 9 such blocks, A100 6, RTX 40 4
 ARCHITECTURE = "sm_75"  # the oldest that new drivers support; they compile for the actual GPU
 
@@ -50,7 +54,9 @@ def grid_blocks(text: str, count: int) -> int:
     """The number of blocks that PTX of :func:`ptx`, or of motions, needs for ``count`` states.
 
     Block ``b`` computes slice ``b % n`` of the ``b // n``-th 32 states, so that slices of the same
-    states run at the same time and their results meet in the GPU's cache.
+    states run at the same time and their results meet in the GPU's cache. If the code of all slices
+    exceeds the cache for code, the blocks of a slice come one after the other instead: otherwise
+    most of the time is spent on waiting for code.
     """
     heading = re.match(rf"// blocks for each {THREADS} states: (\d+)\n", text)
     return -(-count // THREADS) * (int(heading[1]) if heading else 1)
@@ -99,13 +105,20 @@ class ThreadRow:
     name: str
 
 
-def threads(f: Function, slices: int = 1) -> tuple[str, str, str]:
-    """The first state of the thread's block, the thread's index in it, and the block's slice."""
+def threads(f: Function, slices: int = 1, *, turns: bool = False) -> tuple[str, str, str]:
+    """The first state of the thread's block, the thread's index in it, and the block's slice.
+
+    ``turns``: all blocks of a slice come before those of the next.
+    """
     block, lane = (
         f.value(f"zext i32 {f.value(f'call i32 @llvm.nvvm.read.ptx.sreg.{x}.x()')} to i64")
         for x in ("ctaid", "tid")
     )
-    number, block = (f.value(f"{x} i64 {block}, {slices}") for x in ("urem", "udiv"))
+    by, ways = str(slices), ("urem", "udiv")
+    if turns:
+        by = f.value(f"udiv i64 {f.value(f'add i64 %count, {THREADS - 1}')}, {THREADS}")
+        ways = ("udiv", "urem")
+    number, block = (f.value(f"{x} i64 {block}, {by}") for x in ways)
     return f.value(f"mul i64 {block}, {THREADS}"), lane, number
 
 
@@ -136,7 +149,8 @@ def _entry(
     slices: Sequence[Slice], numbers: Scalars, name: str, sizes: Sequence[int], dtype: Dtype
 ) -> list[str]:
     f, count = Function(numbers), len(sizes) - 1
-    first, lane, number = threads(f, len(slices))
+    steps = sum(len(each.program.steps) for each in slices)
+    first, lane, number = threads(f, len(slices), turns=steps > CACHED_STEPS)
     thread = f.value(f"add i64 {first}, {lane}")
     rows_here = f.value(f"sub i64 %count, {first}")
     rows_here = f.value(f"call i64 @llvm.smin.i64(i64 {rows_here}, i64 {THREADS})")
@@ -256,46 +270,100 @@ class _Block:
     def _move(self, k: int, pairs: Sequence[tuple[int, int]], gathering: _Gathering) -> list[str]:
         """Move a row's numbers of the whole block, coalesced; returns tables of places, if any.
 
-        ``pairs``: places of each number in global and in shared memory.
+        ``pairs``: places of each number in global and in shared memory. Adjacent threads move
+        adjacent numbers of a row, or of several rows of up to 16. A thread loads numbers of
+        :data:`TOGETHER` rows before it stores them. Of rows that are longer than a warp all numbers
+        are moved before those of the next rows, so that sectors are completed while they are in the
+        cache.
         """
-        f, scalar, back = self.f, self.f.vectors.scalar, k == len(self.sizes) - 1
+        f, back = self.f, k == len(self.sizes) - 1
         at, (pitch, begins) = f"m{gathering.number}_{k}", gathering.rows[k]
+        width = min(THREADS, 1 << (len(pairs) - 1).bit_length())
+        apart, many = THREADS // width, min(TOGETHER, width)  # rows of a thread, in one go
         base, step = self._base(k)
         origin = f.value(f"mul i64 {self.first}, {step}")
-        origin = f.value(f"getelementptr {scalar}, {GLOBAL} {base}, i64 {origin}")
-        total = f.value(f"mul i32 {f.value(f'trunc i64 {self.rows_here} to i32')}, {len(pairs)}")
-        begin = f.value(f"trunc i64 {self.lane} to i32")
-        f.label(f"{at}_from")
-        f.lines += [f"br label %{at}", f"{at}:"]
-        f.lines.append(f"%{at}_e = phi i32 [{begin}, %{at}_from], [%{at}_next, %{at}_do]")
-        more = f.value(f"icmp slt i32 %{at}_e, {total}")
-        f.lines += [f"br i1 {more}, label %{at}_do, label %{at}_done", f"{at}_do:"]
-        row, which = (f.value(f"{x} i32 %{at}_e, {len(pairs)}") for x in ("udiv", "urem"))
-        row, which = (f.value(f"zext i32 {x} to i64") for x in (row, which))
-        text: list[str] = []
+        origin = f.value(f"getelementptr {f.vectors.scalar}, {GLOBAL} {base}, i64 {origin}")
+        rows = f.value(f"trunc i64 {self.rows_here} to i32")
+        lane = f.value(f"trunc i64 {self.lane} to i32")
+        column, row = (f.value(f"{x} i32 {lane}, {width}") for x in ("urem", "udiv"))
+        most = f.value(f"sub i32 {rows}, {(many - 1) * apart}")
+        ranges = [("one", 1, rows)] if many == 1 else [("some", many, most), ("one", 1, rows)]
+        columns, tables = (column, str(len(pairs)), width), dict[str, str]()
 
-        def entry(side: int) -> str:
-            """The pointer, or the number, for this side of the pair."""
-            if all(pair[side] == i for i, pair in enumerate(pairs)):
-                return which
-            numbers = ", ".join(f"i32 {pair[side]}" for pair in pairs)
-            table, size = f"@{at}_{side}", f"[{len(pairs)} x i32]"
-            text.append(f"{table} = internal addrspace(1) constant {size} [{numbers}]")
-            x = f.value(f"getelementptr i32, {GLOBAL} {table}, i64 {which}")
-            return f.value(f"zext i32 {f.value(f'load i32, {GLOBAL} {x}')} to i64")
+        def places(i: str) -> tuple[str, str]:
+            """The places of the i-th number in both memories."""
+            outside, inside = (
+                _place(f, f"@{at}_{side}", i, [x[side] for x in pairs], tables) for side in (0, 1)
+            )
+            return outside, f.value(f"add i64 {inside}, {begins}")
 
-        outside = f.value(f"add i64 {f.value(f'mul i64 {row}, {step}')}, {entry(0)}")
-        outside = f.value(f"getelementptr {scalar}, {GLOBAL} {origin}, i64 {outside}")
-        inside = f.value(f"add i64 {f.value(f'mul i64 {row}, {pitch}')}, {entry(1)}")
-        inside = f.value(f"add i64 {inside}, {begins}")
-        inside = f.value(f"getelementptr {scalar}, {SHARED} @staged, i64 {inside}")
-        ends = ((GLOBAL, outside), (SHARED, inside))
-        (kind, source), (other, goal) = ends[::-1] if back else ends
-        x = f.value(f"load {scalar}, {kind} {source}, align {f.vectors.bytes}")
-        f.lines.append(f"store {scalar} {x}, {other} {goal}, align {f.vectors.bytes}")
-        f.lines.append(f"%{at}_next = add i32 %{at}_e, {THREADS}")
-        f.lines += [f"br label %{at}", f"{at}_done:"]
-        return text
+        def copy(at: tuple[str, str], row: str, count: int) -> None:
+            outside = _rows(f, f"{GLOBAL} {origin}", at[0], row, step, apart, count)
+            inside = _rows(f, f"{SHARED} @staged", at[1], row, str(pitch), apart, count)
+            _copy(f, *((inside, outside) if back else (outside, inside)))
+
+        if len(pairs) <= THREADS:
+            with loop(f, f"{at}_column", *columns) as i:
+                here = places(i)
+                for name, count, end in ranges:
+                    with loop(f, f"{at}_{name}", row, end, count * apart) as row:
+                        copy(here, row, count)
+        else:
+            for name, count, end in ranges:
+                columns_too = loop(f, f"{at}_{name}_column", *columns)
+                with loop(f, f"{at}_{name}", row, end, count * apart) as row, columns_too as i:
+                    copy(places(i), row, count)
+        return [*tables.values()]
+
+
+@contextmanager
+def loop(f: Function, name: str, start: str, end: str, by: int) -> Iterator[str]:
+    """A loop ``for i in range(start, end, by)``; i (i32) is there after it, too."""
+    i, following = f"%{name}_i", f"%{name}_next"
+    f.label(f"{name}_from")
+    f.label(name)
+    f.lines.append(f"{i} = phi i32 [{start}, %{name}_from], [{following}, %{name}_again]")
+    more = f.value(f"icmp slt i32 {i}, {end}")
+    f.lines += [f"br i1 {more}, label %{name}_do, label %{name}_end", f"{name}_do:"]
+    yield i
+    f.label(f"{name}_again")
+    f.lines += [f"{following} = add i32 {i}, {by}", f"br label %{name}", f"{name}_end:"]
+
+
+def _place(f: Function, table: str, i: str, places: Sequence[int], tables: dict[str, str]) -> str:
+    """The i-th of these places (i64), read from a table unless it is i."""
+    which = f.value(f"zext i32 {i} to i64")
+    if list(places) == [*range(len(places))]:
+        return which
+    size, numbers = f"[{len(places)} x i32]", ", ".join(f"i32 {place}" for place in places)
+    tables[table] = f"{table} = internal addrspace(1) constant {size} [{numbers}]"
+    x = f.value(f"getelementptr i32, {GLOBAL} {table}, i64 {which}")
+    return f.value(f"zext i32 {f.value(f'load i32, {GLOBAL} {x}')} to i64")
+
+
+def _rows(
+    f: Function, begin: str, place: str, row: str, distance: str, apart: int, count: int
+) -> list[str]:
+    """Pointers to a place in ``count`` rows from ``row`` on, every ``apart``-th."""
+    offset = f.value(f"mul i64 {f.value(f'zext i32 {row} to i64')}, {distance}")
+    offset = f.value(f"add i64 {offset}, {place}")
+    stride, kind = f.value(f"mul i64 {distance}, {apart}"), begin.rpartition(" ")[0]
+    found = [f"{begin}, i64 {offset}"]
+    pointers: list[str] = []
+    while len(pointers) < count:
+        pointer = f.value(f"getelementptr {f.vectors.scalar}, {found[-1]}")
+        pointers.append(f"{kind} {pointer}")
+        found.append(f"{kind} {pointer}, i64 {stride}")
+    return pointers
+
+
+def _copy(f: Function, sources: Sequence[str], goals: Sequence[str]) -> None:
+    """Load numbers, and then store them."""
+    scalar, align = f.vectors.scalar, f"align {f.vectors.bytes}"
+    numbers = [f.value(f"load {scalar}, {source}, {align}") for source in sources]
+    f.lines += [
+        f"store {scalar} {x}, {goal}, {align}" for x, goal in zip(numbers, goals, strict=True)
+    ]
 
 
 def local_memory(f: Function, count: int) -> str:
