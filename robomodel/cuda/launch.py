@@ -174,6 +174,7 @@ def tensor(capsule: Any) -> View:
     return View((fields.data or 0) + fields.offset, shape, strides, dtype, True, None, capsule)
 
 
+@functools.lru_cache(512)
 def rows(shape: tuple[int, ...]) -> tuple[int, ...]:
     """Strides of contiguous rows."""
     return tuple(math.prod(shape[i + 1 :]) for i in range(len(shape)))
@@ -181,14 +182,20 @@ def rows(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 def step(name: str, x: View, batch: tuple[int, ...]) -> int:
     """The stride from one row of a batch to the next, in numbers."""
-    missing = len(batch) - (len(x.shape) - 1)
-    strides = [0] * missing + [
-        0 if n == 1 else s for n, s in zip(x.shape[:-1], x.strides, strict=False)
-    ]
-    axes = [(n, s) for n, s in zip(batch, strides, strict=True) if n != 1]
-    even = all(s == n * t for (_, s), (n, t) in itertools.pairwise(axes))
-    if not even or (x.shape[-1] > 1 and x.strides[-1] != 1):
+    found = _step(x.shape, x.strides, batch)
+    if found is None:
         raise ValueError(f"rows of {name} do not stand evenly in memory; make it contiguous")
+    return found
+
+
+@functools.lru_cache(512)
+def _step(shape: tuple[int, ...], strides: tuple[int, ...], batch: tuple[int, ...]) -> int | None:
+    missing = len(batch) - (len(shape) - 1)
+    steps = [0] * missing + [0 if n == 1 else s for n, s in zip(shape[:-1], strides, strict=False)]
+    axes = [(n, s) for n, s in zip(batch, steps, strict=True) if n != 1]
+    even = all(s == n * t for (_, s), (n, t) in itertools.pairwise(axes))
+    if not even or (shape[-1] > 1 and strides[-1] != 1):
+        return None
     return axes[-1][1] if axes else 0
 
 
@@ -487,6 +494,8 @@ class CompiledPtx:
 
 
 def _broadcast(name: str, batch: tuple[int, ...], other: tuple[int, ...]) -> tuple[int, ...]:
+    if batch == other:
+        return batch
     try:
         return np.broadcast_shapes(batch, other)
     except ValueError:
