@@ -162,7 +162,7 @@ def test_a_box_as_a_mesh_is_a_box(suffix: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("scale", ["1 1 1", "-0.5 2 1"])
-def test_closed_stl_files_need_no_trimesh(
+def test_binary_stl_files_need_no_trimesh(
     scale: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     solid = trimesh.creation.annulus(r_min=0.1, r_max=0.3, height=0.2, sections=50)
@@ -178,8 +178,17 @@ def test_closed_stl_files_need_no_trimesh(
     data = (tmp_path / "ring.stl").read_bytes()
     count = int.from_bytes(data[80:84], "little") - 1
     (tmp_path / "open.stl").write_bytes(data[:80] + count.to_bytes(4, "little") + data[84:-50])
+    with pytest.warns(DescriptionWarning, match="not watertight"):
+        found = moved(mesh_robot(tmp_path / "s.urdf", "open.stl", f' scale="{scale}"'), density=1.0)
+    monkeypatch.undo()
+    hull = read.convex_hull
+    assert found.mass == pytest.approx(hull.volume, rel=1e-9)
+    assert found.origin.xyz == pytest.approx(tuple(hull.center_mass), abs=1e-9)
+    np.testing.assert_allclose(tensor(found), hull.moment_inertia, rtol=1e-7, atol=1e-10)
+    trimesh.exchange.export.export_mesh(solid, tmp_path / "text.stl", file_type="stl_ascii")
+    monkeypatch.setitem(sys.modules, "trimesh", None)
     with pytest.raises(MissingPackageError, match="trimesh"):
-        moved(mesh_robot(tmp_path / "s.urdf", "open.stl"))
+        moved(mesh_robot(tmp_path / "t.urdf", "text.stl"))
 
 
 def test_meshes_against_trimesh_and_the_solids_they_approach(tmp_path: Path) -> None:

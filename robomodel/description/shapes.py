@@ -24,7 +24,7 @@ from lxml import etree
 
 from robomodel import showing
 from robomodel.arrays import Array
-from robomodel.description import Description, Inertial, Link, Pose, Shape, Vec3
+from robomodel.description import Description, Inertial, Link, Pose, Shape
 from robomodel.description import inertias as masses
 from robomodel.description.poses import vec
 from robomodel.errors import DescriptionError, Issue, MissingPackageError, argument, warn_of_all
@@ -118,8 +118,7 @@ def load_mesh(shape: Shape, allowance: Allowance | None = None) -> trimesh.Trime
 
 def _scaled(mesh: trimesh.Trimesh, shape: Shape, unit: float) -> trimesh.Trimesh:
     """The mesh, whose unit is so many metres, at the scale of the shape."""
-    scale: Vec3 = shape.size if len(shape.size) == 3 else (1.0, 1.0, 1.0)
-    factors = unit * np.array(scale)
+    factors = unit * _factors(shape)
     with np.errstate(over="ignore"):
         if not np.all(np.abs(mesh.vertices * factors) <= MAX_LENGTH):
             raise DescriptionError(
@@ -127,6 +126,11 @@ def _scaled(mesh: trimesh.Trimesh, shape: Shape, unit: float) -> trimesh.Trimesh
             )
     mesh.apply_scale(factors)
     return mesh
+
+
+def _factors(shape: Shape) -> Array:
+    """The scale (3,) of a mesh."""
+    return np.array(shape.size if len(shape.size) == 3 else (1.0, 1.0, 1.0))
 
 
 def in_stage(shape: Shape) -> bool:
@@ -495,11 +499,8 @@ _SAME_VERTEX = 1e-8  # in the file's unit; as trimesh has it
 _MIXED = np.array([0x1E3779B97F4A7C15, 0x3F58476D1CE4E5B9, 0x14D049BB133111EB])  # odd numbers
 
 
-def _closed_stl(shape: Shape) -> Inertial | None:
-    """The solid of a binary STL file whose triangles close; None for other meshes.
-
-    They close if each edge is that of one triangle, and the other way round that of another.
-    """
+def _binary_stl(shape: Shape) -> Array | None:
+    """The triangles' corners (n, 3, 3) of a binary STL file, in its unit; None for other meshes."""
     if in_stage(shape) or mesh_path(shape).suffix.lower() != ".stl":
         return None
     data = mesh_bytes(shape)
@@ -510,20 +511,38 @@ def _closed_stl(shape: Shape) -> Inertial | None:
     if len(data) != start + count * _STL.itemsize:
         return None
     corners = np.frombuffer(data, _STL, offset=start)["corners"].astype(float)
-    triangles = corners * np.array(shape.size if len(shape.size) == 3 else 1.0)
-    if not np.all(np.abs(triangles) <= MAX_LENGTH) or np.max(np.abs(corners)) > MAX_LENGTH:
-        return None
+    metres = corners * _factors(shape)
+    fits = np.all(np.abs(metres) <= MAX_LENGTH) and np.all(np.abs(corners) <= MAX_LENGTH)
+    return corners if fits else None
+
+
+def _closes(corners: Array) -> bool:
+    """True if each edge of triangles (n, 3, 3) is that of one, and turned round of another."""
     grid = np.rint(corners.reshape(-1, 3) / _SAME_VERTEX).astype(np.int64)
     # a number for each point; were that of two the same, the triangles would only seem to be open
     ends = np.unique(grid @ _MIXED, return_inverse=True)[1].ravel()
     others = np.roll(ends.reshape(-1, 3), -1, axis=1).ravel()
     forth, back = np.sort(ends * len(ends) + others), np.sort(others * len(ends) + ends)
     paired = np.array_equal(forth, back) and bool(np.all(forth[1:] > forth[:-1]))
-    if not paired or np.any(ends == others):
-        return None
+    return paired and not np.any(ends == others)
+
+
+def _hull(points: Array) -> Array:
+    """The triangles (n, 3, 3) of the convex hull of points (m, 3), all turned outwards."""
+    from scipy.spatial import ConvexHull  # importing it takes 0.2 s
+
+    hull = ConvexHull(points, qhull_options="QbB Pp Qt")
+    triangles = np.asarray(points[hull.simplices])
+    inwards = _sixfold(triangles - points[hull.vertices].mean(axis=0)) < 0.0
+    triangles[inwards] = triangles[inwards, ::-1]
+    return triangles
+
+
+def _enclosed(triangles: Array) -> Inertial:
+    """The solid inside closed triangles (n, 3, 3)."""
     volumes = _sixfold(triangles) / 6.0  # of tetrahedra from the origin
     if not (size := float(volumes.sum())):
-        return None
+        return Inertial(0.0, (0.0,) * 6)
     centre = volumes @ triangles.sum(axis=1) / (4.0 * size)
     moved = triangles - centre
     # over a tetrahedron from the centre, ∫ x xᵀ = volume / 20 (Σ corner cornerᵀ + sum sumᵀ)
@@ -589,20 +608,17 @@ def stamp(shape: Shape) -> tuple[str, int, int, int, tuple[float, ...]] | None:
 def _solid_of(held: _Held) -> _Solid:
     """The solid of a mesh's file, computed once while the file is the same."""
     shape = held.shape
-    if (closed := _closed_stl(shape)) is not None:
-        return _Solid(closed, holes=False)
-    mesh = load_mesh(shape)
-    holes = not (mesh.is_watertight and mesh.is_winding_consistent)
+    if (corners := _binary_stl(shape)) is None:
+        mesh = load_mesh(shape)
+        triangles = np.asarray(mesh.triangles, dtype=float)
+        holes = not (mesh.is_watertight and mesh.is_winding_consistent)
+    else:
+        triangles, holes = corners * _factors(shape), not _closes(corners)
     if holes:
         try:
-            mesh = mesh.convex_hull
+            triangles = _hull(triangles.reshape(-1, 3))
         except Exception as error:  # whatever Qhull says of flat and empty meshes
             raise DescriptionError(
                 f"the mesh '{shape.file}' encloses no volume", shape.source
             ) from error
-    if mesh.volume < 0.0:
-        mesh.invert()
-    properties = mesh.mass_properties
-    (xx, xy, xz), (_, yy, yz), (_, _, zz) = properties.inertia.tolist()
-    centre = Pose(vec(properties.center_mass))
-    return _Solid(Inertial(float(properties.mass), (xx, xy, xz, yy, yz, zz), centre), holes)
+    return _Solid(_enclosed(triangles), holes)
