@@ -197,37 +197,15 @@ def _pairs(a: Sequence[PlacedJoint], b: Sequence[PlacedJoint], shift: Array, siz
 
 
 def assigned(costs: Array) -> list[tuple[int, int]]:
-    """Pairs of a row and a column (rows, columns) whose costs are least in all, by rows.
+    """Pairs of a row and a column (rows, columns) whose costs are least in all, by rows."""
+    if len(costs) > len(costs.T):
+        return sorted((i, j) for j, i in assigned(costs.T))
+    columns = np.argmin(costs, axis=1)
+    if len(np.unique(columns)) < len(columns):  # rows that are nearest to the same column
+        from scipy.optimize import linear_sum_assignment  # importing it takes 0.2 s
 
-    By shortest augmenting paths (Jonker and Volgenant), one row after the other; costs less the
-    prices of rows and columns are not negative, and zero in pairs.
-    """
-    rows, columns = np.shape(costs)
-    if rows > columns:
-        return sorted((i, j) for j, i in assigned(np.transpose(costs)))
-    price, prices = np.zeros(rows), np.zeros(columns)
-    paired, owner = np.full(rows, -1), np.full(columns, -1)
-    for row in range(rows):
-        far, before = np.full(columns, np.inf), np.full(columns, -1)
-        seen, i, way = np.zeros(columns, dtype=bool), row, 0.0
-        while True:  # the nearest column that was not seen
-            there = way + costs[i] - price[i] - prices
-            shorter = ~seen & (there < far)
-            far[shorter], before[shorter] = there[shorter], i
-            j = int(np.argmin(np.where(seen, np.inf, far)))
-            way = float(far[j])
-            if owner[j] < 0:
-                break
-            seen[j], i = True, int(owner[j])
-        price[row] += way
-        price[owner[seen]] += way - far[seen]
-        prices[seen] -= way - far[seen]
-        i = -1
-        while i != row:  # pairs along the way change places
-            i = int(before[j])
-            owner[j] = i
-            paired[i], j = j, int(paired[i])
-    return list(enumerate(paired.tolist()))
+        _, columns = linear_sum_assignment(costs)
+    return list(enumerate(columns.tolist()))
 
 
 def _apart(one: PlacedJoint, other: PlacedJoint, shift: Array, size: float) -> float:
