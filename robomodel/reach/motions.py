@@ -32,12 +32,13 @@ class ClusterMotion:
 
     @staticmethod
     def of(model: Model, cluster: Cluster) -> ClusterMotion:
-        """The motion of a cluster with loops."""
+        """The motion of a cluster; couplings alone, of which few states are asked for, are worth
+        no program.
+        """
         columns, unit = tuple(columns_of(model, cluster)), velocity_units(model, cluster)
-        limits = column_limits(columns)
-        return ClusterMotion(
-            cluster, compiled_geometry(model, cluster.index), columns, unit, *limits
-        )
+        loops = cluster.kind == "loops"
+        geometry = compiled_geometry(model, cluster.index) if loops else cluster.geometry
+        return ClusterMotion(cluster, geometry, columns, unit, *column_limits(columns))
 
     @property
     def labels(self) -> tuple[str, ...]:
