@@ -217,6 +217,27 @@ def test_a_boom_passes_the_dead_point_of_its_cylinder(independent: str) -> None:
     assert [rod.rod for rod in found.transmissions] == ["slide"]  # the boom is none, but the load
 
 
+def test_a_motor_of_its_own_rests_with_a_rocker_at_its_dead_points() -> None:
+    """A rocker between its dead points, driven at its own hinge: its ratio is 1 all along.
+
+    Bars of 4, 1, 2 and √13 m: they are where crank and coupler are in line, by the cosine law.
+    """
+    text = rm.robots.path("crank_rocker").read_text()
+    motor = '<transmission name="m"><joint name="rocker_joint"/><actuator name="m"/></transmission>'
+    text = text.replace("</robot>", f"{motor}</robot>")
+    position = '<initial position="2.5535900500422257"/>'
+    text = text.replace(position, f'{position}<limit effort="3" velocity="2"/>')
+    rocker = rm.actuation(rm.load(text), "rocker_joint")
+    (row,), (motor_row,) = rocker.as_dict()["joints"], rocker.drives
+    dead = [math.pi - math.acos((4.0**2 + 13.0 - d**2) / (8.0 * math.sqrt(13.0))) for d in (1, 3)]
+    assert row["dead_points"] == pytest.approx(sorted(dead), abs=1e-8)
+    assert row["dead_point_kinds"] == ["both rest", "both rest"]
+    assert [(x.low, x.high) for x in motor_row.ratios] == [(pytest.approx(1.0), pytest.approx(1.0))]
+    assert row["torque"] == [pytest.approx(3.0)] * 2
+    assert row["speed"] == [pytest.approx(2.0)] * 2
+    assert row["reflected_inertia"][1] is None  # the crank goes on
+
+
 @pytest.mark.slow
 def test_an_elbow_behind_a_crank_is_the_cranks() -> None:
     """The elbow is crank less lift; with lift at rest, the crank's motor alone moves it."""

@@ -52,15 +52,21 @@ RANKLESS = 1e-6  # of the greatest least singular value of more motors than join
 STEEPEST = 30.0  # times the usual size: beyond it, near dead points, no points are added
 
 
+Quantity = Literal["alone", "whatever others take", "speed", ""]
+"""Kinds of values of a joint: torques, alone or whatever others take, speeds, anything else."""
+
+
 class DeadPoint(NamedTuple):
     """A position [rad, m] of a joint on its path at which the limb's map to its motors is singular.
 
     "motors rest" while it moves, so that they can neither hold nor move it; "it rests" while motors
-    move, and turns back.
+    move, and turns back; "both rest", as a joint with a motor of its own, while others move.
+    ``alone``: all motors rest while it moves alone, too.
     """
 
     position: float
-    kind: Literal["motors rest", "it rests"]
+    kind: Literal["motors rest", "it rests", "both rest"]
+    alone: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -183,12 +189,14 @@ class JointEnvelope(JointLimits):
     varies: bool
 
     def span(
-        self, values: Array, of: Literal["torque", "speed", ""] = "", *, anywhere: bool = False
+        self, values: Array, of: Quantity = "", *, anywhere: bool = False
     ) -> tuple[float, float] | None:
         """The least and the greatest of values (n,) on its line; None if none is finite.
 
-        At dead points where it turns back, speeds vanish and all others are infinite. Where its
-        motors rest, torques vanish and speeds are infinite, unless joints at ``rest`` would move.
+        At dead points where it turns back, speeds vanish and all others are infinite, but for what
+        is one number all along, and for torques and speeds where motors rest with it. Where motors
+        rest while it moves alone, torques vanish, and speeds are infinite; if joints at ``rest``
+        would move, too, the torque alone vanishes.
         ``anywhere``: also beside the line.
         """
         on = values[self.line]
@@ -199,9 +207,12 @@ class JointEnvelope(JointLimits):
         ends = [float(np.min(among)), float(np.max(among))]
         for each in self.dead_points:
             stuck = each.kind == "motors rest"
-            if stuck and (self.rest or not of):
+            if not stuck and (_one(on) or (of and each.kind == "both rest")):
                 continue
-            if of == ("torque" if stuck else "speed"):
+            vanishes = each.alone or (of == "alone" and not self.passive)
+            if stuck and not (of and vanishes):
+                continue
+            if (of != "speed") == stuck:
                 ends.append(0.0)
                 continue
             away = np.abs(self.positions[self.line] - each.position)
@@ -313,7 +324,7 @@ def joint_limits(model: Model, body: int) -> JointLimits:
     # with the start, without which nothing moves the joint where motors rest
     spanning = np.array([line.spanning[start], *stuck])
     weakest = _Given.at(model, body, spanning, line.passive)
-    turning = 0.0 if len(stuck) < len(dead) else math.inf
+    turning = 0.0 if any(each.kind == "it rests" for each, _ in dead) else math.inf
     return JointLimits(
         joint=joint.name,
         cluster=cluster.name,
@@ -671,15 +682,34 @@ def _dead_points(model: Model, body: int) -> tuple[tuple[DeadPoint, Array], ...]
     if (path := line.path) is None:
         return ()
     (own,) = columns_of(model, cluster, [body])
-    found = {DeadPoint(_rounded(path.part.position(q, own)), "it rests"): q
-             for q in (*(end.q for end in path.ends if end.kind == "dead point"),
-                       *path.turns(own))}  # fmt: skip
-    rows = motor_rows(model)[_driven(line.ratios)][:, cluster.spanning_v]
+    driven = _driven(line.ratios)
+    geared = bool(driven.any()) and all(_one(line.ratios[:, n]) for n in np.flatnonzero(driven))
+    found = {DeadPoint(_rounded(path.part.position(q, own)), "both rest" if geared else "it rests"):
+             q for q in (*(end.q for end in path.ends if end.kind == "dead point"),
+                         *path.turns(own))}  # fmt: skip
+    moved = _moved(line.turns)
+    rows = motor_rows(model)[moved][:, cluster.spanning_v]
     limb = np.eye(cluster.geometry.nv)[columns_of(model, cluster, beside(model, body))]
-    for place in _singular_places(model, cluster, path, rows, limb):
+    with np.errstate(invalid="ignore"):
+        usual = float(np.nanmax(np.nanmedian(np.abs(line.turns[:, moved]), axis=0), initial=0.0))
+    never = geared and len(limb) == 1  # its motors turn with it
+    for place in () if never else _singular_places(model, cluster, path, rows, limb):
         q = path.at(place)
-        found[DeadPoint(_rounded(path.part.position(q, own)), "motors rest")] = q
+        there = _Given.at(model, body, q[None], line.passive)
+        turns = there.turns[0, moved]
+        if not np.isfinite(turns).all():
+            continue  # the limb rests, and not its motors
+        if abs(np.linalg.svd(turns)[2][-1, there.place]) <= RANKLESS:
+            continue  # others of the limb move alone, if they are not held
+        alone = bool(np.max(np.abs(turns[:, there.place])) <= RANKLESS * usual)
+        found[DeadPoint(_rounded(path.part.position(q, own)), "motors rest", alone)] = q
     return tuple(sorted(found.items(), key=lambda each: each[0]))
+
+
+def _one(values: Array) -> bool:
+    """True if values (n,) along a line are one number, as ratios of a gear between both are."""
+    some = values[np.isfinite(values)]
+    return bool(len(some)) and bool(np.ptp(some) <= SAME * np.max(np.abs(some)))
 
 
 def _rounded(x: float) -> float:

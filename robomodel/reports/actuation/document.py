@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from robomodel.arrays import Array
-from robomodel.dynamics.actuators.envelopes import JointEnvelope
+from robomodel.dynamics.actuators.envelopes import JointEnvelope, Quantity
 from robomodel.model.elements import units_of
 from robomodel.reports.document import (
     Bullets,
@@ -46,6 +46,7 @@ LOW = math.radians(40.0)  # transmission angle below which the bars mostly load 
 DEAD_POINTS = {
     "motors rest": "its motors rest there, and can neither hold nor move it",
     "it rests": "it turns back there, while its motors move on",
+    "both rest": "it turns back there, and its motors with it, while others move on",
 }
 SIDES = ("lower", "upper")
 _Span: TypeAlias = "tuple[float, float] | None"  # the least and the greatest of values
@@ -250,7 +251,7 @@ def _joints(study: Actuation) -> Table:
             [each.joint, ", ".join(each.rest), *_ends(each, length),
              _limit(each, limits.least_effort, limits.effort, force),
              _spreads(
-                 each.span(each.torque_back, "torque"), each.span(each.torque, "torque"), force
+                 each.span(each.torque_back, "alone"), each.span(each.torque, "alone"), force
              ),
              _beyond(each, force),
              _limit(each, limits.least_velocity, limits.velocity, speed),
@@ -279,7 +280,7 @@ def _beyond(joint: JointEnvelope, unit: str) -> str:
     # torques that differ by less than a thousandth are one
     if joint.passive or not np.any(other[both] > one[both] * (1.0 + 1e-3)):
         return ""
-    return _shown(joint.span(joint.torque_any, "torque"), unit, always=True)
+    return _shown(joint.span(joint.torque_any, "whatever others take"), unit, always=True)
 
 
 def _numbers(study: Actuation) -> Table:
@@ -289,7 +290,7 @@ def _numbers(study: Actuation) -> Table:
         length, force, speed, inertia = units_of(each.slides)
         rows.append(
             [each.joint, *_ends(each, length),
-             _reaching(each, each.span(each.torque, "torque"), force),
+             _reaching(each, each.span(each.torque, "alone"), force),
              _reaching(each, each.span(each.speed, "speed"), speed),
              _shown(each.span(each.inertia), inertia, always=True)]
         )  # fmt: skip
@@ -831,19 +832,17 @@ def _limb_data(each: LimbMap) -> dict[str, Any]:
 def _joint_data(each: JointEnvelope) -> dict[str, Any]:
     limits = ("lower", "upper", "effort", "velocity")
     back = {"effort_lower": "least_effort", "velocity_lower": "least_velocity"}
-    torques = {
-        "torque": each.torque,
-        "torque_back": each.torque_back,
-        "torque_whatever_others_take": each.torque_any,
+    values: dict[str, tuple[Array, Quantity]] = {
+        "torque": (each.torque, "alone"),
+        "torque_back": (each.torque_back, "alone"),
+        "torque_whatever_others_take": (each.torque_any, "whatever others take"),
+        "speed": (each.speed, "speed"),
+        "speed_back": (each.speed_back, "speed"),
+        "reflected_inertia": (each.inertia, ""),
     }
-    speeds = {"speed": each.speed, "speed_back": each.speed_back}
 
     def spans(*, anywhere: bool) -> dict[str, _Span]:
-        return (
-            {name: each.span(x, "torque", anywhere=anywhere) for name, x in torques.items()}
-            | {name: each.span(x, "speed", anywhere=anywhere) for name, x in speeds.items()}
-            | {"reflected_inertia": each.span(each.inertia, anywhere=anywhere)}
-        )
+        return {name: each.span(*x, anywhere=anywhere) for name, x in values.items()}
 
     return (
         picked(each, "joint", "actuators", "tree", "hidden", "passive")
