@@ -20,6 +20,7 @@ LIMBS = [
     ("planar_leg_linkage", ("thigh_joint", "shank_support_joint")),
     ("belt_leg", ("hip_ry_link_joint", "knee_link_joint", "ankle_link_joint")),
     ("six_bar", ("joint1", "joint2", "joint4")),
+    ("five_bar", ("J1", "J2")),  # no two joints of which carry the rest
 ]
 
 

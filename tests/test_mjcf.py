@@ -293,6 +293,11 @@ TIED = {  # the text, the type of its loop, and how many freedoms the constraint
         None,
         1,
     ),
+    "curve of tendons": (
+        tied(ROW, '<tendon tendon1="t" tendon2="u" polycoef="0.2 -3 2 1 0"/>', FIXED),
+        None,
+        1,
+    ),
     "rod": (tied(SITES, '<tendon tendon1="r"/>', ROD), "rod", 1),
     "a longer rod": (tied(SITES, '<tendon tendon1="r" polycoef="0.2 0 0 0 0"/>', ROD), "rod", 1),
 }
@@ -302,7 +307,14 @@ TIED = {  # the text, the type of its loop, and how many freedoms the constraint
 @pytest.mark.parametrize(
     "name",
     few(
-        TIED, "connect sites", "hinge", "weld with anchor", "joint and slide", "two tendons", "rod"
+        TIED,
+        "connect sites",
+        "hinge",
+        "weld with anchor",
+        "joint and slide",
+        "two tendons",
+        "rod",
+        "curve of tendons",
     ),
 )
 def test_equality_constraints(name):
@@ -587,9 +599,6 @@ def test_forces_that_nothing_applies_are_warned_of(message):
 # ---- what is refused -----------------------------------------------------------------------------
 
 REFUSED = {
-    "beyond the linear": tied(
-        ROW, '\n<tendon tendon1="t" tendon2="u" polycoef="0 1 2 0 0"/>', FIXED
-    ),
     "not straight between two sites": tied(
         SITES,
         '\n<tendon tendon1="r"/>',

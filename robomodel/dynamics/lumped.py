@@ -69,7 +69,10 @@ def with_tendons(model: Model) -> Description:
     for each in joint_inertias(model):
         tendons += each.tendons
         armatures |= each.armatures(each.without_tendons(each.matrix))
-    return _with_rotors(_open_tree(model, armatures, lump=True), tendons)
+    tree = _open_tree(model, armatures, lump=True)
+    for tendon in tendons:
+        tree, _ = _with_rotor(tree, tendon)
+    return tree
 
 
 def unconstrained(model: Model) -> Description:
@@ -89,14 +92,15 @@ def unconstrained(model: Model) -> Description:
 class Follower:
     """A joint that follows joints that move, by its body and theirs.
 
-    With one driver, q = Σ coefficients[i] · q(driver)ⁱ; with several, the first coefficient is a
-    constant, and each other one the ratio to a driver. ``error`` [rad or m]: the largest over the
-    range.
+    q = Σ ratiosᵢ q(driverᵢ) + Σ coefficientsⱼ uʲ with u = Σ alongᵢ q(driverᵢ): what two fixed
+    tendons of MuJoCo can be tied by. ``error`` [rad or m]: the largest over the range.
     """
 
     body: int
     drivers: tuple[int, ...]
+    ratios: tuple[float, ...]
     coefficients: tuple[float, ...]
+    along: tuple[float, ...] = ()
     error: float = 0.0
 
     @property
@@ -107,16 +111,45 @@ class Follower:
     @property
     def linear(self) -> bool:
         """True if its ratios are constant."""
-        return len(self.coefficients) == len(self.drivers) + 1
+        return len(self.coefficients) == 1
 
-    def coupling(self, model: Model) -> CouplingElement:
-        """The elements of a description that tie it."""
+    def at(self, x: Array) -> Array:
+        """Its positions (n,) where the drivers are at x (n, drivers)."""
+        u = np.zeros(len(x)) if self.linear else x @ np.array(self.along)
+        bent = np.polynomial.polynomial.polyval(u, self.coefficients)
+        return np.asarray(x @ np.array(self.ratios) + bent)
+
+    def slopes(self, x: Array) -> Array:
+        """Its rates (n, drivers) by those of the drivers, which are at x (n, drivers)."""
+        if self.linear:
+            return np.tile(self.ratios, (len(x), 1))
+        along, rates = np.array(self.along), np.polynomial.polynomial.polyder(self.coefficients)
+        bent = np.polynomial.polynomial.polyval(x @ along, rates)
+        return np.asarray(self.ratios + bent[:, None] * along)
+
+    def name(self, model: Model) -> str:
+        """The name of the coupling that ties it."""
         name, *of = (model.joints[body].name for body in (self.body, *self.drivers))
-        constant, *ratios = self.coefficients
-        if not self.linear:
-            return PolynomialCoupling(f"{name}_follows_{of[0]}", name, of[0], self.coefficients)
-        terms = ((name, 1.0), *((joint, -k) for joint, k in zip(of, ratios, strict=True)))
-        return JointCoupling(f"{name}_follows_{'_'.join(of)}", terms, constant)
+        return f"{name}_follows_{'_'.join(of)}"
+
+    def tied(self, model: Model, tree: Description) -> Description:
+        """A tree with what ties it: a coupling, of several joints by a curve one of two sums."""
+        joint, *of = (model.joints[body].name for body in (self.body, *self.drivers))
+        name, (constant, *more) = self.name(model), self.coefficients
+        tie: CouplingElement
+        beside = ((joint, 1.0), *((x, -k) for x, k in zip(of, self.ratios, strict=True)))
+        if self.linear:
+            tie = JointCoupling(name, beside, constant)
+        elif len(of) == 1:
+            (ratio,), (k,) = self.ratios, self.along
+            powers = [c * k**n for n, c in enumerate(more, 1)]
+            tie = PolynomialCoupling(name, joint, of[0], (constant, ratio + powers[0], *powers[1:]))
+        else:
+            tree, left = _with_rotor(tree, Tendon(name, 0.0, beside))
+            along = tuple(zip(of, self.along, strict=True))
+            tree, right = _with_rotor(tree, Tendon(f"{name}_along", 0.0, along))
+            tie = PolynomialCoupling(name, left, right, self.coefficients)
+        return replace(tree, couplings=(*tree.couplings, tie))
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +221,7 @@ def geared_followers(model: Model, cluster: Cluster, moving: Collection[int]) ->
         at = (k * positions[model.nodes[d].q] for k, d in zip(ratios, of, strict=True))
         if of:
             constant = positions[node.q] - sum(at)
-            yield Follower(body, tuple(of), (constant, *ratios))
+            yield Follower(body, tuple(of), tuple(ratios), (constant,))
 
 
 # ---- reflected inertia ---------------------------------------------------------------------------
@@ -256,7 +289,7 @@ def _inertias(
 
 @dataclass(frozen=True, slots=True)
 class Tendon:
-    """An inertia [kg m²] on the rate Σ coefficient · q̇(joint), over joints of one freedom."""
+    """A sum Σ coefficient · q(joint) over joints of one freedom; an inertia [kg m²] turns by it."""
 
     name: str
     inertia: float
@@ -394,13 +427,15 @@ def _open_tree(model: Model, armature: Mapping[str, float], *, lump: bool) -> De
         links=tuple(link for link in described.links if link.name not in gone),
         joints=tuple(joints),
         loops=(),
-        couplings=tuple(each.coupling(model) for each in selection.followers),
+        couplings=(),
         transmissions=tuple(
             each for each in described.transmissions if all(j.name in names for j in each.joints)
         ),
         gravity=model.gravity,
         springs=(),
     )
+    for each in selection.followers:
+        opened = each.tied(model, opened)
     places = graph.spanning_tree(opened).places
     return replace(
         opened, springs=tuple(each for each in described.springs if _acts(each, names, places))
@@ -415,29 +450,22 @@ def _free(joint: Joint, initial: float) -> Joint:
     )  # fmt: skip
 
 
-def _with_rotors(tree: Description, tendons: Sequence[Tendon]) -> Description:
-    """The tree with each tendon as a rotor without mass."""
+def _with_rotor(tree: Description, tendon: Tendon) -> tuple[Description, str]:
+    """The tree with a tendon as a rotor without mass; the rotor's name."""
     above = {joint.child: joint.parent for joint in tree.joints}
     parent = {joint.name: joint.parent for joint in tree.joints}
-    links, joints, couplings = list(tree.links), list(tree.joints), []
-    names = {link.name for link in links} | parent.keys()
-    for each in tendons:
-        name = rotor_name(each.name)
-        while name in names:
-            name += "_"
-        names.add(name)
-        carriers = [_upwards(above, parent[joint]) for joint, _ in each.terms]
-        common = next(link for link in carriers[0] if all(link in path for path in carriers))
-        links.append(Link(name))
-        joints.append(
-            Joint(name, "continuous", common, name, independent=False, armature=each.inertia)
-        )
-        terms = ((name, 1.0), *((joint, -ratio) for joint, ratio in each.terms))
-        couplings.append(JointCoupling(name, terms))
-    return replace(
-        tree, links=tuple(links), joints=tuple(joints),
-        couplings=(*tree.couplings, *couplings),
+    name = rotor_name(tendon.name)
+    while name in parent or any(link.name == name for link in tree.links):
+        name += "_"
+    carriers = [_upwards(above, parent[joint]) for joint, _ in tendon.terms]
+    common = next(link for link in carriers[0] if all(link in path for path in carriers))
+    rotor = Joint(name, "continuous", common, name, independent=False, armature=tendon.inertia)
+    terms = ((name, 1.0), *((joint, -ratio) for joint, ratio in tendon.terms))
+    turned = replace(
+        tree, links=(*tree.links, Link(name)), joints=(*tree.joints, rotor),
+        couplings=(*tree.couplings, JointCoupling(name, terms)),
     )  # fmt: skip
+    return turned, name
 
 
 def _upwards(above: Mapping[str, str], link: str) -> list[str]:

@@ -17,6 +17,7 @@ docs/approximate.md has the measurements.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -29,6 +30,7 @@ from robomodel.arrays import Array, Mask
 from robomodel.dynamics.physical import Cone, ParameterPrior, newton
 from robomodel.dynamics.recursions.regressor import regressor
 from robomodel.dynamics.tree_map import TreeMap
+from robomodel.errors import DescriptionWarning
 from robomodel.model.elements import independent_rates, joint_slices
 from robomodel.model.model import Model
 from robomodel.model.parameters import (
@@ -218,12 +220,15 @@ def fits(
                                np.full(len(fit.scalars), gamma))  # fmt: skip
         squares = max(0.5 * float(z @ a @ z) - float(b @ z) + 0.5 * c, 0.0)
         try:
-            z, _ = newton(a, b, prior, ways, z, max(CENTRED * gamma, SETTLED * squares))
-        except np.linalg.LinAlgError:  # bodies are next to what cannot exist, as near as numbers go
-            return
-        if gamma <= 1e-4:  # γ from which on solutions are candidates
+            with np.errstate(all="ignore"), warnings.catch_warnings():
+                warnings.simplefilter("error", DescriptionWarning)
+                z, _ = newton(a, b, prior, ways, z, max(CENTRED * gamma, SETTLED * squares))
+                tree = fit.at(z) if gamma <= 1e-4 else None  # γ from which on they are candidates
+        except (np.linalg.LinAlgError, ValueError, DescriptionWarning):
+            return  # bodies are next to what cannot exist, as near as numbers and digits go
+        if tree:
             fit.last = z
-            yield gamma, fit.at(z)
+            yield gamma, tree
         if left and gamma <= left[0]:
             left = [each for each in left if each < gamma]
             a, b, c = fit.normal_equations(fit.weights(z, importance))

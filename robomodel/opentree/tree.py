@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import warnings
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
-from itertools import combinations
+from itertools import chain, combinations
 from typing import Any, Literal
 
 import numpy as np
@@ -401,12 +401,45 @@ def judged_tree(model: Model, options: TreeOptions = USUAL) -> OpenTree:
         most = ALIKE * max(each.displacement for each in left)
         taken = [each for each in left if each.displacement >= most]
         left = [each for each in left if each.displacement < most]
-        bent = tuple(each.with_followers or each if each in taken else each for each in parts)
-        other = _best(Basis.of(robot, spins, bent, options.tendons))
-        names = {joint for each in taken for joint in each.cluster.joints}
-        if other.errors and _better(other.errors, tree.errors, names):
-            tree, parts = other, bent
+        tree, parts = _led(tree, parts, taken)
     return tree
+
+
+def _led(
+    tree: OpenTree, parts: tuple[ClusterTree, ...], taken: Sequence[ClusterTree]
+) -> tuple[OpenTree, tuple[ClusterTree, ...]]:
+    """The best tree whose taken parts have more followers, and its parts; else this tree.
+
+    They follow over the whole range, and over that in which they are right if the first tree will
+    not do.
+    """
+    before, basis = parts, tree.basis
+    bodies = {body for each in taken for body in each.cluster.bodies}
+    names = {joint for each in taken for joint in each.cluster.joints}
+    for n in range(2):
+        poor = frozenset[int]()
+        for _ in range(2):  # one that follows poorly may be locked as well
+            ways = {id(each): each.led(poor, n) for each in taken}
+            if all(len(each) <= n for each in ways.values()):
+                break
+            bent = tuple([each, *ways.get(id(each), ())][-1] for each in before)
+            other = _best(Basis.of(basis.robot, basis.spins, bent, basis.tendons))
+            if other.errors and _better(other.errors, tree.errors, names):
+                tree, parts = other, bent
+            poor = frozenset(_poor_followers(other)) & bodies
+            if not poor:
+                break
+        if max(e for name, e in tree.errors.items() if name in names).median <= FAIR:
+            break
+    return tree, parts
+
+
+def _poor_followers(tree: OpenTree) -> Iterator[int]:
+    """The bodies whose joints follow, not exactly, and are off by more than will do."""
+    for each in tree.basis.followers:
+        error = tree.errors.get(tree.basis.view.joints[each.body].name)
+        if error and error.median > FAIR and not each.exact:
+            yield each.body
 
 
 def _better(errors: Errors, others: Errors, names: Collection[str]) -> bool:
@@ -501,6 +534,7 @@ def _loose(basis: Basis, tree: Model, geared: Relumped) -> tuple[set[str], set[s
         and np.count_nonzero(ratios) > 1
         and not (basis.tendons and name in kept_by)
     }
+    turned = {x.name for x in tree.joints if x.armature > 0.0} - {*view.joint_names}
     bodies, joints = set[int](), set[str]()
     for part in basis.parts:
         locked_bodies = set(part.cluster.bodies) - kept
@@ -516,7 +550,7 @@ def _loose(basis: Basis, tree: Model, geared: Relumped) -> tuple[set[str], set[s
         joints |= names
         for each in tree.couplings:
             (first, _), *others = each.terms
-            if first not in view.joint_names and names & {name for name, _ in others}:
+            if first in turned and names & {name for name, _ in others}:
                 joints.add(first)
     return {view.nodes[b].name for b in bodies}, joints
 
@@ -531,12 +565,11 @@ def _ended(view: Model, parts: Sequence[ClusterTree], tree: Description) -> Desc
     """The tree with the ends, for limits, between which polynomials of followers hold."""
     joints = {joint.name: joint for joint in tree.joints}
     for part in parts:
-        for each in part.followers:
-            if (ends := part.ends(each)) is not None:
-                name = view.joints[each.drivers[0]].name
-                limits = joints[name].limits
-                low, high = max(limits.lower, ends[0]), min(limits.upper, ends[1])
-                joints[name] = ending(joints[name], replace(limits, lower=low, upper=high))
+        for body, ends in chain.from_iterable(part.ends(x).items() for x in part.followers):
+            name = view.joints[body].name
+            limits = joints[name].limits
+            low, high = max(limits.lower, ends[0]), min(limits.upper, ends[1])
+            joints[name] = ending(joints[name], replace(limits, lower=low, upper=high))
     return replace(tree, joints=tuple(joints.values()))
 
 
@@ -544,10 +577,10 @@ def _mimicking(view: Model, tree: Description) -> Description:
     """The tree with followers as URDF's mimics."""
     joints = {joint.name: joint for joint in tree.joints}
     followers = select(view).followers
-    ties = {each.coupling(view).name for each in followers}
+    ties = {each.name(view) for each in followers}
     for each in followers:
         name, driver = view.joints[each.body].name, view.joints[each.drivers[0]].name
-        constant, slope = each.coefficients
+        (slope,), (constant,) = each.ratios, each.coefficients
         mimic = Mimic(driver, slope, constant)
         joints[name] = replace(joints[name], mimic=mimic, independent=None)
     couplings = tuple(each for each in tree.couplings if each.name not in ties)
@@ -583,17 +616,19 @@ def _following_words(basis: Basis) -> list[str]:
             if each.exact:
                 exact.setdefault(each.drivers, []).append(joints[each.body].name)
                 continue
-            driver, units = joints[each.drivers[0]], joints[each.body].units.position
+            of, units = [joints[b].name for b in each.drivers], joints[each.body].units.position
+            ends = [f"{low:.3g} to {high:.3g} {joints[body].units.position}"
+                    for body, (low, high) in part.ends(each).items()]  # fmt: skip
             kind = "by a line" if each.linear else "by a polynomial"
-            low, high = part.ends(each) or (-np.inf, np.inf)
+            kind = "by a line and a polynomial of a sum" if len(of) > 1 else kind
             words.append(
-                f"'{joints[each.body].name}' follows '{driver.name}' {kind}, within "
-                f"{1e3 * each.error:.2g} m{units} from {low:.3g} to {high:.3g} "
-                f"{driver.units.position}, its limits"
+                f"'{joints[each.body].name}' follows {few(of)} {kind}, within "
+                f"{1e3 * each.error:.2g} m{units} from {', '.join(ends)}, "
+                f"{'its' if len(ends) == 1 else 'their'} limits"
             )
-    for drivers, names in exact.items():
+    for bodies, names in exact.items():
         many = "" if len(names) > 1 else "s"
-        words.append(f"{few(names)} follow{many} {few([joints[b].name for b in drivers])} exactly")
+        words.append(f"{few(names)} follow{many} {few([joints[b].name for b in bodies])} exactly")
     return words
 
 

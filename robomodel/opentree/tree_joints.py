@@ -11,7 +11,8 @@ import math
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -28,14 +29,16 @@ from robomodel.reach.limb import (
     LEVER,
     LIMB_SEED,
     PAYLOAD,
+    THIRD_OFF,
     Choice,
     Displacements,
     chosen,
+    places_carried,
     poses,
 )
 from robomodel.reach.reachable import Reachable, reachable
 from robomodel.scalars import stack, unstack
-from robomodel.tolerances import NOTHING, SAME, WITHIN
+from robomodel.tolerances import MOVES, NOTHING, SAME, WITHIN
 
 if TYPE_CHECKING:
     from numpy.polynomial import Chebyshev
@@ -44,8 +47,8 @@ DRAWN = (600, 800)  # configurations on the sheet of the joints: for a fit, and 
 LEAST_DISPLACED = 1e-3  # m, of displacement, below which nothing needs to follow
 CHANGE, NEAR = 0.5, 0.7  # of the least singular value beside: at, and next to, a change point
 PIT, BESIDE, OPPOSITE = 0.2, 200, -0.9  # the same of several freedoms; of so many; cosine of these
-# of a follower's rates, rms: inertia goes with their square, and 10 % are worth having; where no
-# range is short enough for that, a third: a locked joint's are off by all
+# of a follower's rates, rms: inertia goes with their square, and 10 % are worth having; over the
+# whole range, a third: a locked joint's are off by all
 OFF = (0.05, 1 / 3)
 NEARER, NEAREST = 0.9, 0.2  # steps of the range of what is followed, and the least share of it
 
@@ -68,7 +71,7 @@ class ClusterTree:
         change_points: Where it is next to change points, in words; there are no ``positions`` there
             but neutral.
         without: The same tree without its followers.
-        bend: Gives the tree its ``with_followers``.
+        bend: Gives the tree its ``with_followers``, some bodies not among them.
     """
 
     cluster: Cluster
@@ -81,15 +84,27 @@ class ClusterTree:
     constant: bool = False
     change_points: tuple[str, ...] = ()
     without: ClusterTree | None = None
-    bend: Callable[[ClusterTree], ClusterTree | None] | None = None
+    bend: Callable[[ClusterTree, Collection[int]], Iterator[ClusterTree]] | None = None
 
     @cached_property
     def with_followers(self) -> ClusterTree | None:
-        """The same tree with more followers, in the range in which their polynomials hold.
+        """The first tree with more followers; None if they do not help."""
+        return next(iter(self.led(())), None)
 
-        None if they do not help.
+    def led(self, left_out: Collection[int], n: int = 0) -> list[ClusterTree]:
+        """The same tree with more followers, these bodies not among them: n + 1 ways, or fewer.
+
+        First over the whole range; then where they are right, if that is less.
         """
-        return None if self.bend is None else self.bend(self)
+        found, more = self._led.setdefault(
+            frozenset(left_out), ([], self.bend(self, left_out) if self.bend else iter(()))
+        )
+        found += islice(more, max(0, n + 1 - len(found)))
+        return found[: n + 1]
+
+    @cached_property
+    def _led(self) -> dict[frozenset[int], tuple[list[ClusterTree], Iterator[ClusterTree]]]:
+        return {}
 
     @property
     def bent(self) -> bool:
@@ -101,27 +116,33 @@ class ClusterTree:
         """True if constant ratios are all that ties its joints."""
         return isinstance(self.cluster.constraint, LinearConstraint)
 
-    def ends(self, follower: Follower) -> tuple[float, float] | None:
-        """The positions of its driver between which a polynomial is right; None: wherever it is."""
-        if follower.exact:
-            return None
-        link = self.cluster.geometry.links[self.cluster.bodies.index(follower.drivers[0])]
-        at = self.positions[:, link.q]
-        return float(np.min(at)), float(np.max(at))
+    def ends(self, follower: Follower) -> dict[int, tuple[float, float]]:
+        """The positions of its drivers between which it is right; none: wherever these are."""
+        found = {}
+        for body in () if follower.exact else follower.drivers:
+            at = self.positions[:, self.cluster.geometry.links[self.cluster.bodies.index(body)].q]
+            found[body] = float(np.min(at)), float(np.max(at))
+        return found
+
+
+class _Terms(NamedTuple):
+    """Ratios, coefficients and ``along`` of a :class:`Follower`."""
+
+    ratios: tuple[float, ...] = ()
+    coefficients: tuple[float, ...] = ()
+    along: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Following:
-    """Which joints may follow: polynomials of one driver to a degree; drivers of linear ones."""
+    """Which joints may follow: polynomials to a degree, and how many drivers they may have."""
 
     degree: int = 4
     drivers: int = 6
 
     def allows(self, each: Follower) -> bool:
         """True if it is such a follower."""
-        if len(each.drivers) > 1:
-            return len(each.drivers) <= self.drivers
-        return len(each.coefficients) <= self.degree + 1
+        return len(each.drivers) <= self.drivers and len(each.coefficients) <= self.degree + 1
 
 
 def tree_joints(
@@ -329,14 +350,14 @@ class _ClusterTree(Choice):
             constant = float(np.mean(y - at @ ratios))
             if np.max(np.abs(y - at @ ratios - constant)) <= SAME:
                 on = np.flatnonzero(ratios).tolist()
-                terms = constant, *(float(ratios[i]) for i in on)
                 if on:
-                    yield Follower(body, tuple(bodies[i] for i in on), terms)
+                    drivers, terms = (tuple(x[i] for i in on) for x in (bodies, ratios.tolist()))
+                    yield Follower(body, drivers, terms, (constant,))
                 continue
             for n, driver in enumerate(bodies):
                 coefficients, error = polynomial(at[:, n], y, self.following.degree)
                 if error <= SAME:
-                    yield Follower(body, (driver,), coefficients)
+                    yield Follower(body, (driver,), (0.0,), coefficients, (1.0,))
                     break
 
     def _worth(
@@ -346,73 +367,108 @@ class _ClusterTree(Choice):
         at: Array,
         displacements: Displacements,
     ) -> tuple[list[Follower], Array]:
-        """The followers that take a third off what is left of the displacement.
+        """The followers, if together they take a third off the displacement.
 
-        ``exact``: the right poses; ``at`` (n, nq): where the tree is. The second result: with them.
+        One alone may take nothing off, as a rod whose crank is locked. Left out are those that
+        together take no third off what is left. ``exact``: the right poses; ``at`` (n, nq): where
+        the tree is. The second result: with them.
         """
-        chosen, left, here = list[Follower](), list(found), poses(self.cluster, at)
-        now = displacements.size(exact, here)
+        moved, bodies = self._following(found, at), self.cluster.bodies
+        here, before = (poses(self.cluster, x) for x in (moved, at))
+        squares, old = (displacements.squares(exact, x) for x in (here, before))
+        now, size = displacements.size(squares), displacements.size(old)
+        if size <= LEAST_DISPLACED or now >= THIRD_OFF * size:
+            return [], at
 
-        def moved(each: Follower) -> Array:
-            return poses(self.cluster, self._following([each], at), here, [each.body])
+        def without(each: Follower) -> tuple[Array, Array, Array]:
+            """Positions, poses and squares where this one does not follow."""
+            still, column = moved.copy(), self.cluster.geometry.links[bodies.index(each.body)].q
+            still[:, column] = at[:, column]
+            there, some = poses(self.cluster, still, here, [each.body]), squares.copy()
+            new = places_carried(self.cluster, [each.body])
+            some[new] = displacements.squares(exact[new], there[new], new)
+            return still, there, some
 
-        while left and now > LEAST_DISPLACED:
-            sizes = [displacements.size(exact, moved(each)) for each in left]
-            best = int(np.argmin(sizes))
-            if sizes[best] >= 0.67 * now:  # one more that follows must take a third of what is left
-                break
-            chosen.append(left.pop(best))
-            here = moved(chosen[-1])
-            at, now = self._following(chosen[-1:], at), sizes[best]
-        return chosen, at
+        kept, limit = list(found), max(LEAST_DISPLACED, now / THIRD_OFF)
+        sizes = {each.body: displacements.size(without(each)[2]) for each in found}
+        for each in sorted(found, key=lambda x: sizes[x.body]):
+            still, there, some = without(each)
+            size = displacements.size(some)
+            if size <= limit:
+                kept.remove(each)
+                moved, here, squares = still, there, some
+        return kept, moved
 
     def _following(self, followers: Sequence[Follower], at: Array) -> Array:
         """The positions with followers where they follow."""
         columns = {b: self.cluster.geometry.links[n].q for n, b in enumerate(self.cluster.bodies)}
         moved = at.copy()
         for each in followers:
-            x = at[:, [columns[b] for b in each.drivers]]
-            moved[:, columns[each.body]] = (
-                each.coefficients[0] + x @ np.array(each.coefficients[1:])
-                if each.linear
-                else np.polynomial.polynomial.polyval(x[:, 0], each.coefficients)
-            )
+            moved[:, columns[each.body]] = each.at(at[:, [columns[b] for b in each.drivers]])
         return moved
 
     def _with_followers(
-        self, tree: ClusterTree, displacements: Displacements
-    ) -> ClusterTree | None:
-        """The tree with followers by polynomials, where their rates are right to ``OFF``.
+        self, tree: ClusterTree, left_out: Collection[int], *, displacements: Displacements
+    ) -> Iterator[ClusterTree]:
+        """The tree with followers over the whole range; then where rates are right to ``OFF``.
 
         At a dead point of the tree's joints a follower's position has the slope of a square root,
-        which no polynomial has: the range ends before that. Where a joint follows several, and the
-        polynomial of one of them is off everywhere, it is taken over the whole range.
+        which no polynomial has: the range ends before that.
         """
         bodies = tree.bodies
         if self.following is None or any(self.model.nodes[b].joint.nv != 1 for b in bodies):
-            return None
+            return
         if tree.displacement <= LEAST_DISPLACED:
-            return None
+            return
         exact, rates = poses(self.cluster, tree.positions), self._rates_by_joints(tree)
-        share, whole = 1.0, None
-        while share > NEAREST:
-            near = self._near(tree.positions, bodies, share)
+        shares = NEARER ** np.arange(math.log(NEAREST) / math.log(NEARER))
+        inside = [self._near(tree.positions, bodies, share) for share in shares.tolist()]
+        told = 3 * (self.following.degree + len(bodies))  # of positions: that tell a curve
+        inside = [near for near in inside if np.count_nonzero(near) > told]
+
+        def candidates(n: int, out: Collection[int]) -> list[Follower]:
+            near = inside[n]
+            found = self._candidates(tree.positions[near], rates[near], tree)
+            return [each for each in found if each.body not in out]
+
+        def off(n: int, followers: Sequence[Follower]) -> float:
+            near = inside[n]
+            return self._rate_error(tree.positions[near], rates[near], bodies, followers)
+
+        def led(n: int, out: Collection[int]) -> tuple[float, ClusterTree]:
+            """The largest error of rates in a share of the range, and the tree there."""
+            near, others = inside[n], self._near(tree.others, bodies, float(shares[n]))
             positions = tree.positions[near]
             at = self._following(tree.followers, displacements.locked(positions, bodies))
-            found = self._candidates(positions, rates[near], tree)
-            chosen, at = self._worth(found, exact[:, near], at, displacements)
-            off = self._rate_error(positions, rates[near], bodies, chosen) if chosen else math.inf
-            if off <= (OFF[1] if share == 1.0 else OFF[0]):
-                others = tree.others[self._near(tree.others, bodies, share)]
-                size, farthest = displacements.of_links(positions, at)
-                followed = replace(tree, positions=positions, others=others, displacement=size,
-                                   farthest=farthest, followers=(*tree.followers, *chosen),
-                                   bend=None)  # fmt: skip
-                if off <= OFF[0]:
-                    return followed
-                whole = followed
-            share *= NEARER
-        return whole
+            chosen, at = self._worth(candidates(n, out), exact[:, near], at, displacements)
+            size, farthest = displacements.of_links(positions, at)
+            made = replace(tree, positions=positions, others=tree.others[others],
+                           displacement=size, farthest=farthest,
+                           followers=(*tree.followers, *chosen), bend=None)  # fmt: skip
+            return off(n, chosen) if chosen else math.inf, made
+
+        if not inside:
+            return
+        error, whole = led(0, left_out)
+        if error <= OFF[1]:
+            yield whole
+        if error <= OFF[0]:
+            return
+        last = len(inside) - 1  # what is right not even there does not follow
+        never = {each.body for each in candidates(last, left_out) if off(last, [each]) > OFF[0]}
+        out, wrong, right = {*left_out, *never}, 0, last
+        error, found = led(0, out) if never else (error, whole)
+        if error > OFF[0]:
+            error, found = led(last, out)
+            while error <= OFF[0] and right > wrong + 1:  # the widest range
+                middle = (wrong + right) // 2
+                here, shorter = led(middle, out)
+                if here <= OFF[0]:
+                    right, found = middle, shorter
+                else:
+                    wrong = middle
+        if error <= OFF[0]:
+            yield found
 
     def _near(self, positions: Array, bodies: Sequence[int], share: float) -> Mask:
         """At which positions these joints are within a share of their ranges from neutral."""
@@ -423,28 +479,38 @@ class _ClusterTree(Choice):
         return np.asarray(np.all(inside, axis=1))
 
     def _candidates(self, positions: Array, rates: Array, tree: ClusterTree) -> list[Follower]:
-        """The best polynomial of one that moves, for each joint that neither moves nor follows."""
+        """How each joint that neither moves nor follows may follow those that move.
+
+        By a polynomial of one of them, or by a curve of those that its rates depend on.
+        """
         assert self.following is not None
         columns = {b: self.cluster.geometry.links[n].q for n, b in enumerate(self.cluster.bodies)}
-        order = [c for body in tree.bodies for c in self.columns(body)]
-        taken, found = {*tree.bodies, *self.rotors, *(f.body for f in tree.followers)}, []
+        taken = {*tree.bodies, *self.rotors, *(each.body for each in tree.followers)}
+        found, terms = list[Follower](), _Terms()
         free = [body for body in self.cluster.bodies
                 if body not in taken and self.model.nodes[body].joint.nv == 1]  # fmt: skip
-        y, rows = positions[:, [columns[b] for b in free]], [*map(self.columns, free)]
-        fits = [
-            polynomials(positions[:, columns[d]], y, self.following.degree,
-                        rates[:, [row for (row,) in rows], order.index(*self.columns(d))])
-            for d in tree.bodies
-        ]  # fmt: skip
+        x, y = (positions[:, [columns[b] for b in some]] for some in (tree.bodies, free))
+        slopes = rates[:, [row for (row,) in map(self.columns, free)]]
+        moved = np.linalg.norm(slopes * np.ptp(x, axis=0), axis=0)
+        alone = [polynomials(x[:, d], y, self.following.degree, slopes[..., d])
+                 for d in range(len(tree.bodies))]  # fmt: skip
         for n, body in enumerate(free):
-            which = min(range(len(fits)), key=lambda d: fits[d][1][n])
-            coefficients, error = in_powers(fits[which][0][n]), float(fits[which][1][n])
-            if len(coefficients) < 2:
-                continue  # it does not move
-            slopes = np.polynomial.polynomial.polyder(np.array(coefficients))
-            x = positions[:, columns[tree.bodies[which]]]
-            if np.max(np.abs(np.polynomial.polynomial.polyval(x, slopes))) <= LEVER:
-                found.append(Follower(body, (tree.bodies[which],), coefficients, error))
+            of = np.flatnonzero(moved[n] > MOVES * np.linalg.norm(moved[n])).tolist()
+            if 1 < len(of) <= self.following.drivers:
+                drivers = tuple(tree.bodies[d] for d in of)
+                terms, error = curve(x[:, of], y[:, n], self.following.degree, slopes[:, n, of])
+                each = Follower(body, drivers, *terms, error)
+            else:
+                of = [min(range(len(alone)), key=lambda d: alone[d][1][n])]
+                constant, *powers = in_powers(alone[of[0]][0][n])
+                if not powers:
+                    continue  # it does not move
+                terms = _Terms((0.0,), (constant, *powers), (1.0,))
+                if len(powers) == 1:
+                    terms = _Terms(tuple(powers), (constant,))
+                each = Follower(body, (tree.bodies[of[0]],), *terms, float(alone[of[0]][1][n]))
+            if np.max(np.abs(each.slopes(x[:, of]))) <= LEVER:
+                found.append(each)
         return found
 
     def _rates_by_joints(self, tree: ClusterTree) -> Array:
@@ -457,18 +523,49 @@ class _ClusterTree(Choice):
         self, positions: Array, g: Array, bodies: Sequence[int], followers: Sequence[Follower]
     ) -> float:
         """The largest relative error (rms) of a follower's rates, by ``g`` of the tree's joints."""
-        local = {body: n for n, body in enumerate(self.cluster.bodies)}
-        columns = [c for body in bodies for c in self.columns(body)]
+        columns = {b: self.cluster.geometry.links[n].q for n, b in enumerate(self.cluster.bodies)}
+        size = np.ptp(positions[:, [columns[b] for b in bodies]], axis=0)
         worst = 0.0
         for each in followers:
-            (row,), (driver,) = self.columns(each.body), self.columns(each.drivers[0])
-            slopes = np.polynomial.polynomial.polyder(np.array(each.coefficients))
-            at = positions[:, self.cluster.geometry.links[local[each.drivers[0]]].q]
+            (row,), of = self.columns(each.body), [bodies.index(b) for b in each.drivers]
             error = g[:, row].copy()
-            error[:, columns.index(driver)] -= np.polynomial.polynomial.polyval(at, slopes)
-            size = float(np.linalg.norm(g[:, row])) or 1.0
-            worst = max(worst, float(np.linalg.norm(error)) / size)
+            error[:, of] -= each.slopes(positions[:, [columns[b] for b in each.drivers]])
+            rates = float(np.linalg.norm(g[:, row] * size)) or 1.0
+            worst = max(worst, float(np.linalg.norm(error * size)) / rates)
         return worst
+
+
+def curve(x: Array, y: Array, degree: int, slopes: Array) -> tuple[_Terms, float]:
+    """The terms of a follower near y(x), and the largest error.
+
+    x (n, d) are the drivers, y (n,), and ``slopes`` (n, d) dy/dx. With t = x over half its range,
+    dy/dt = k + P'(c·t) c differ from their mean by multiples of c: it is the first right singular
+    vector of these differences, and all else is of least squares of y and dy/dt.
+    """
+    from numpy.polynomial import Chebyshev
+    from numpy.polynomial.chebyshev import chebder, chebvander
+
+    low, high = np.min(x, axis=0) - WITHIN, np.max(x, axis=0) + WITHIN
+    half, middle = 0.5 * (high - low), 0.5 * (high + low)
+    t, bends = (x - middle) / half, slopes * half
+    along = np.linalg.svd(bends - np.mean(bends, axis=0), full_matrices=False)[2][0]
+    along /= np.sum(np.abs(along))
+    u, powers = t @ along, np.eye(degree + 1)[:, 2:]
+    curved, turning = chebvander(u, degree)[:, 2:], chebvander(u, degree - 1) @ chebder(powers)
+    rows = [np.column_stack([np.ones(len(x)), t, curved])]
+    for d, c in enumerate(along.tolist()):
+        rows.append(np.zeros_like(rows[0]))
+        rows[-1][:, 1 + d], rows[-1][:, 1 + len(along) :] = 1.0, c * turning
+    right = np.concatenate([y, *bends.T])
+    constant, *found = np.linalg.lstsq(np.vstack(rows), right)[0].tolist()
+    ratios, error = np.array(found[: len(along)]) / half, rows[0] @ [constant, *found] - y
+    along /= half
+    at = float(middle @ along)
+    fit = Chebyshev([constant, 0.0, *found[len(along) :]], domain=[at - 1.0, at + 1.0])
+    first, *more = in_powers(fit)
+    powers_of_u = (first - float(middle @ ratios), *more)
+    terms = _Terms(tuple(ratios.tolist()), powers_of_u, tuple(along.tolist()))
+    return terms, float(np.max(np.abs(error)))
 
 
 def polynomial(x: Array, y: Array, degree: int) -> tuple[tuple[float, ...], float]:

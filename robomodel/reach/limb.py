@@ -14,8 +14,8 @@ import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import combinations, combinations_with_replacement
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -49,7 +49,9 @@ FREE, AT_MOST = 0.6, 1.2  # rad, or cluster sizes, from neutral: without limits,
 FINALISTS, DISPLACES = 4, 3.0  # sets whose ranges are compared, and displace at most so much more
 DRAWS, HOPS = 50, 7  # of configurations, and steps on the way to each
 LIMB_NEWTON = 12  # of Newton's method for a step; what needs more is beyond the range
-CARRIES = 0.15  # of the displacement with all locked: what joints that carry move links at least
+# of the displacement with all locked: what joints that carry move links at least; what is left if
+# joints take a third off; what counts as nothing
+CARRIES, THIRD_OFF, LED = 0.15, 0.67, 0.02
 PAYLOAD = 0.1  # of the cluster's mass: a massless link that closes no loop, as a foot or tool
 NO_MASS = 1e-4  # of the robot's mass
 LEVER = 2.0  # rad for a radian: what turns faster is a rotor, and follows nothing
@@ -123,7 +125,7 @@ def chosen(model: Model, index: int, wanted: tuple[int, ...]) -> tuple[int, ...]
         positions = choice.random_paths(rng)
         if choice.many:
             positions = positions[:: max(1, len(positions) // FEW)]
-        paths = States.of(displacements, positions, choice.frames(positions))
+        paths = [States.of(displacements, positions, choice.frames(positions))]
         if choice.many:
             series = choice.series(displacements.inertias[:, 3, 3])
             if series and {*wanted} <= {*series}:
@@ -135,13 +137,15 @@ def chosen(model: Model, index: int, wanted: tuple[int, ...]) -> tuple[int, ...]
             sets = choice.ranked([best, *choice.beside(best)], paths)
         sets = sets[:FINALISTS]
     if len(sets) > 1:
-        ways = zip(*(choice.driven(bodies, rng) for bodies in sets), strict=True)
-        reached, frames = map(list, ways)
-        states = States.of(displacements, np.concatenate(reached), Frames.joined(frames))
-        sets = choice.ranked(sets, states)
+        ways = [States.of(displacements, *choice.driven(bodies, rng)) for bodies in sets]
+        sets = choice.ranked(sets, ways)
     if not sets:
         raise choice.refusal()
     return sets[0]
+
+
+_Ranked: TypeAlias = tuple[float, tuple[float, float], tuple[int, ...]]
+"""A share that a set displaces, the order of like ones, its bodies."""
 
 
 class Frames(NamedTuple):
@@ -297,18 +301,24 @@ class Choice:
                 if more not in bodies and self.freedoms[more] == self.freedoms[out]:
                     yield tuple(sorted({*bodies} - {out} | {more}))
 
-    def ranked(self, sets: Sequence[tuple[int, ...]], states: States) -> list[tuple[int, ...]]:
+    def ranked(
+        self, sets: Sequence[tuple[int, ...]], ranges: Sequence[States]
+    ) -> list[tuple[int, ...]]:
         """The sets with small displacement, the least first; of like ones, the best conditioned.
 
+        The displacement is a share of that with all locked, and each of the ranges counts as much.
         Sets whose motion alone hardly moves links from where they are if all is locked carry
         nothing, as rods. Where others carry, these are left out, however far links then are off.
+        Where no set takes a third off, as of a gripper's parallelograms, joints that follow do, and
+        sets are compared with these; then independent joints are the first of like ones.
         """
-        start = states.frames.at(slice(1))
+        frames = Frames.joined([each.frames for each in ranges])
+        start = frames.at(slice(1))
         regular = {bodies: float(self.regularity(start, bodies)[0]) for bodies in sets}
 
         def measured(some: Sequence[tuple[int, ...]]) -> list[tuple[float, float, tuple[int, ...]]]:
             """Shares of the configurations in which sets determine the cluster; medians."""
-            sizes = [self.regularity(states.frames, bodies) for bodies in some]
+            sizes = [self.regularity(frames, bodies) for bodies in some]
             return [(float(np.mean(x > DETERMINED * x[0])), median(x), bodies)
                     for x, bodies in zip(sizes, some, strict=True)]  # fmt: skip
 
@@ -319,23 +329,28 @@ class Choice:
             fine = [each for each in told + measured(others) if each[0] > 0.0]
         if not fine:
             raise self.refusal()
-        ranked, carrying = [], []
+        ranked, carrying = list[_Ranked](), list[_Ranked]()
         for _, size, bodies in fine:
             follows = sum(not self.model.joints[body].independent for body in bodies)
-            moved, carried = states.displaced(bodies)
-            ranked.append((moved, (-round(size, 2), follows, bodies)))
-            carrying += ranked[-1:] if carried > CARRIES * states.locked else []
+            moved, carried = np.sqrt(np.mean([x.displaced(bodies) for x in ranges], axis=0))
+            ranked.append((float(moved), (-round(size, 2), follows), bodies))
+            carrying += ranked[-1:] if carried > CARRIES else []
         ranked = carrying or ranked
-        least = min(moved for moved, _ in ranked)
-        series = self.series(states.displacements.inertias[:, 3, 3])
+        least = min(moved for moved, *_ in ranked)
+        if least > THIRD_OFF and not self.many:
+            led = [(math.sqrt(np.mean([x.led(bodies) for x in ranges])), order[::-1], bodies)
+                   for _, order, bodies in ranked]  # fmt: skip
+            if min(led)[0] <= THIRD_OFF:
+                ranked, least = led, max(min(led)[0], LED)
+        series = self.series(ranges[0].displacements.inertias[:, 3, 3])
         ranked.sort(
             key=lambda each: (
-                each[1][-1] != series or each[0] > SERIAL * least,
+                each[2] != series or each[0] > SERIAL * least,
                 max(each[0], EQUALLY_FAR * least + 1e-9),
-                each[1],
+                *each[1:],
             )
         )
-        return [bodies for moved, (_, _, bodies) in ranked if moved <= DISPLACES * least + 1e-9]
+        return [bodies for moved, _, bodies in ranked if moved <= DISPLACES * least + 1e-9]
 
     def series(self, masses: Array) -> tuple[int, ...]:
         """The bodies in series from what carries the cluster to the heaviest, by few joints.
@@ -613,25 +628,25 @@ class Displacements:
                 result[:, link.positions] = positions[:, link.positions]
         return result
 
-    def _squares(self, at: Array, there: Array) -> Array:
-        """The mean of Σ m d² of each body (bodies,) between poses."""
+    def squares(self, at: Array, there: Array, some: Sequence[int] | None = None) -> Array:
+        """The mean of Σ m d² of each body (bodies,), or of ``some``, between their poses."""
         count, n = at.shape[:2]
         error = (there - at).reshape(count, 3 * n, 4)
         moments = np.swapaxes(error, 1, 2) @ error / n
-        return np.asarray(np.sum(self.inertias * moments, axis=(1, 2)))
+        inertias = self.inertias if some is None else self.inertias[some]
+        return np.asarray(np.sum(inertias * moments, axis=(1, 2)))
 
-    def size(self, at: Array, there: Array) -> float:
-        """The root mean square by mass [m] between poses, as of :func:`poses`; 0 without mass."""
+    def size(self, squares: Array) -> float:
+        """The root mean square by mass [m] of squares of all bodies; 0 without mass."""
         mass = float(np.sum(self.inertias[:, 3, 3]))
-        total = float(np.sum(self._squares(at, there)))
-        return math.sqrt(max(total, 0.0) / mass) if mass else 0.0
+        return math.sqrt(max(float(np.sum(squares)), 0.0) / mass) if mass else 0.0
 
     def of_heavy(self, at: Array, there: Array) -> float:
         """The same by squares of masses [m]: where rods are locked to is for the file to say.
 
         Between poses, as of :func:`poses`.
         """
-        mass, squares = self.inertias[:, 3, 3], self._squares(at, there)
+        mass, squares = self.inertias[:, 3, 3], self.squares(at, there)
         total = float(mass @ mass)
         return math.sqrt(max(float(mass @ squares), 0.0) / total) if total else 0.0
 
@@ -649,19 +664,21 @@ class Displacements:
         at, there = (x[body, :, :, :3] for x in (here, gone))
         cosine = (np.einsum("nij,nij->n", at, there) - 1.0) / 2.0
         turn = float(np.max(np.arccos(np.clip(cosine, -1.0, 1.0))))
-        return self.size(here, gone), (name, float(worst[body]), turn)
+        return self.size(self.squares(here, gone)), (name, float(worst[body]), turn)
 
 
 @dataclass(frozen=True, eq=False)
 class States:
     """Configurations of a cluster, the first at the start, and what sets of joints are ranked by.
 
-    ``at`` (bodies, n, 3, 4): the bodies' poses, and ``still`` with all joints locked at the start
-    but rotors'. ``locked``: the distance between, as of :meth:`Displacements.of_heavy`. ``moving``
-    and ``resting``: each body's pose in the one before it, as it is and at the start.
+    ``positions`` (n, nq) are spanning positions. ``at`` (bodies, n, 3, 4): the bodies' poses, and
+    ``still`` with all joints locked at the start but rotors'. ``locked``: the distance between, as
+    of :meth:`Displacements.of_heavy`. ``moving`` and ``resting``: each body's pose in the one
+    before it, as it is and at the start.
     """
 
     displacements: Displacements
+    positions: Array
     frames: Frames
     at: Array
     still: Array
@@ -682,20 +699,41 @@ class States:
         at = np.empty((len(every), len(positions), 3, 4))
         at = placed(cluster, dict(enumerate(moving)), at)
         still = placed(cluster, dict(enumerate(turned)), at)
-        locked = displacements.of_heavy(at, still)
-        return cls(displacements, frames, at, still, locked, moving, resting)
+        locked = displacements.of_heavy(at, still) or 1.0  # links without mass
+        return cls(displacements, positions, frames, at, still, locked, moving, resting)
 
     def displaced(self, bodies: Collection[int]) -> tuple[float, float]:
         """How far links are from ``at``, and from ``still``, where these bodies' joints move alone.
 
-        As of :meth:`Displacements.of_heavy`.
+        As squares, of that where all are locked.
         """
         cluster, rotors = self.displacements.cluster, self.displacements.rotors
         anew = {n: (self.moving if cluster.bodies[n] in {*bodies, *rotors} else self.resting)[n]
-                for n in _carried(cluster, bodies)}  # fmt: skip
+                for n in places_carried(cluster, bodies)}  # fmt: skip
         there = placed(cluster, anew, self.still)
         far, carried = (self.displacements.of_heavy(x, there) for x in (self.at, self.still))
-        return far, carried
+        return (far / self.locked) ** 2, (carried / self.locked) ** 2
+
+    def led(self, bodies: Sequence[int]) -> float:
+        """How far links are from ``at`` where other joints are quadratic functions of these.
+
+        As squares, of that where all are locked.
+        """
+        cluster, columns = self.displacements.cluster, dict[int, int]()
+        for body, link in zip(cluster.bodies, cluster.geometry.links, strict=True):
+            if link.joint.nq == 1:
+                columns[body] = link.q
+        others = [c for body, c in columns.items() if body not in bodies]
+        if not {*bodies} <= columns.keys():
+            return self.displaced(bodies)[0]
+        moved = self.displacements.locked(self.positions, bodies)
+        x = moved[:, [columns[b] for b in bodies]] - moved[0, [columns[b] for b in bodies]]
+        pairs = combinations_with_replacement(x.T, 2)
+        of = np.column_stack([x, *(one * other for one, other in pairs)])
+        away = self.positions[:, others] - self.positions[0, others]
+        moved[:, others] = self.positions[0, others] + of @ np.linalg.lstsq(of, away)[0]
+        there = poses(cluster, moved)
+        return (self.displacements.of_heavy(self.at, there) / self.locked) ** 2
 
 
 def rotors(model: Model, cluster: Cluster) -> dict[int, float]:
@@ -761,13 +799,13 @@ def poses(
     ``known``: those at positions from which the joints of ``moved`` bodies alone differ.
     """
     every = range(len(cluster.bodies))
-    anew = every if known is None else _carried(cluster, moved)
+    anew = every if known is None else places_carried(cluster, moved)
     if known is None:
         known = np.empty((len(cluster.bodies), len(positions), 3, 4))
     return placed(cluster, dict(zip(anew, steps(cluster, positions, anew), strict=True)), known)
 
 
-def _carried(cluster: Cluster, moved: Collection[int]) -> list[int]:
+def places_carried(cluster: Cluster, moved: Collection[int]) -> list[int]:
     """The places in a cluster of moved bodies, and of those that they carry."""
     found = list[int]()
     for n, (body, link) in enumerate(zip(cluster.bodies, cluster.geometry.links, strict=True)):

@@ -19,6 +19,7 @@ from robomodel.description import (
     JointSpring,
     Link,
     Motor,
+    PolynomialCoupling,
     Transmission,
     TransmittedJoint,
     least,
@@ -240,25 +241,20 @@ class Actuators(CompiledSection):
                 names = tuple((self.elements.joints[joint], k) for joint, k in terms)
                 yield JointSpring(f"{actuator}_damping", names, damping=damping, source=source)
 
-    def rotors(self) -> tuple[list[Link], list[Joint], list[JointCoupling]]:
-        """The armature of tendons over several joints, as armatures of massless rotors' joints.
+    def rotors(
+        self,
+    ) -> tuple[list[Link], list[Joint], list[JointCoupling | PolynomialCoupling]]:
+        """Massless rotors for tendons over several joints that have armature, or that curves tie.
 
-        A rotor turns with the tendon's length, on the body that carries all of these joints.
+        A rotor turns with the tendon's length, on the body that carries all of these joints; the
+        armature is that of its joint.
         """
         links: list[Link] = []
         joints: list[Joint] = []
-        couplings: list[JointCoupling] = []
+        couplings: list[JointCoupling | PolynomialCoupling] = []
         names = Names((*self.elements.link_names.used, *self.elements.joint_names.used))
-        for tendon, source, terms, inertia in self._spinning:
-            if len(terms) == 1:
-                continue
-            if not self._in_line(terms):
-                self.elements.warn_at(
-                    "its armature couples joints on different branches: that is kept, as a rotor "
-                    "has it, but MuJoCo's mass matrix leaves it out (MJX has it)",
-                    source,
-                    "armature between branches",
-                )
+
+        def turned(tendon: str, source: Source, terms: Terms, inertia: float) -> str:
             name = names.fresh(f"{tendon}_rotor")
             links.append(Link(name, None, source))
             joints.append(
@@ -269,6 +265,24 @@ class Actuators(CompiledSection):
             )  # fmt: skip
             relation = ((name, 1.0), *((self.elements.joints[joint], -k) for joint, k in terms))
             couplings.append(JointCoupling(name, relation, 0.0, source))
+            return name
+
+        for tendon, source, terms, inertia in self._spinning:
+            if len(terms) == 1:
+                continue
+            if not self._in_line(terms):
+                self.elements.warn_at(
+                    "its armature couples joints on different branches: that is kept, as a rotor "
+                    "has it, but MuJoCo's mass matrix leaves it out (MJX has it)",
+                    source,
+                    "armature between branches",
+                )
+            turned(tendon, source, terms, inertia)
+        for curve in self.ties.curves:
+            y, x = (turned(*self.elements.called("tendon", tendon), self.ties.terms(tendon) or (),
+                           0.0) for tendon in curve.tendons)  # fmt: skip
+            tie = PolynomialCoupling(curve.name, y, x, curve.coefficients, curve.source)
+            couplings.append(tie)
         return links, joints, couplings
 
     def _in_line(self, terms: Terms) -> bool:

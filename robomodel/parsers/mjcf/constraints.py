@@ -52,17 +52,28 @@ class _Tie:
     source: Source
 
 
+@dataclass(frozen=True, slots=True)
+class TendonCurve:
+    """L(first) = Σ coefficients[i] · L(second)ⁱ of the lengths of two fixed tendons."""
+
+    name: str
+    tendons: tuple[int, int]
+    coefficients: tuple[float, ...]
+    source: Source
+
+
 @dataclass
 class EqualityConstraints(CompiledSection):
     """The equality constraints of a model.
 
-    ``mimics`` are by the name of the following joint. They, ``loops`` and ``couplings`` are filled
-    by :meth:`read`.
+    ``mimics`` are by the name of the following joint. They, ``loops``, ``couplings`` and ``curves``
+    are filled by :meth:`read`.
     """
 
     loops: list[Loop] = field(default_factory=list)
     couplings: list[JointCoupling | PolynomialCoupling] = field(default_factory=list)
     mimics: dict[str, Mimic] = field(default_factory=dict)
+    curves: list[TendonCurve] = field(default_factory=list)
 
     @cached_property
     def ties(self) -> list[_Tie]:
@@ -107,18 +118,6 @@ class EqualityConstraints(CompiledSection):
         """The coefficients of ``polycoef``; only the constant if there is no second joint."""
         constant, *powers = (float(x) for x in self.model.eq_data[tie.number, :5])
         return [constant, *powers] if self._ends(tie)[1] >= 0 else [constant, 0.0]
-
-    def _line(self, tie: _Tie) -> tuple[float, float]:
-        """The constant and the slope of ``polycoef``; raises if it has higher terms."""
-        constant, slope, *higher = self._polynomial(tie)
-        if any(higher):
-            raise DescriptionError(
-                f"polycoef has the terms {' '.join(f'{x:g}' for x in higher)} beyond the linear "
-                "one; only linear couplings of tendons are read, so write the line that meets it "
-                "best, or deactivate it",
-                tie.source,
-            )
-        return constant, slope
 
     def read(self) -> None:
         """Read each constraint."""
@@ -218,14 +217,14 @@ class EqualityConstraints(CompiledSection):
         return [(int(model.site_bodyid[site]), Pose(vec(model.site_pos[site]))) for site in sites]
 
     def _tendons(self, tie: _Tie) -> None:
-        """Read L1 - L1(0) = a0 + a1 (L2 - L2(0)) of fixed tendons, or a constant distance."""
+        """Read L1 - L1(0) = Σ aᵢ (L2 - L2(0))ⁱ of fixed tendons, or a constant distance."""
         model = self.model
         first, second = self._ends(tie)
-        constant, slope = self._line(tie)
+        constant, slope, *higher = self._polynomial(tie)
         offset = float(model.tendon_length0[first]) + constant
         first_terms = self.terms(first)
         terms = dict(first_terms or ())
-        if second >= 0 and slope:
+        if second >= 0 and any((slope, *higher)):
             others = self.terms(second)
             if others is None or first_terms is None:
                 raise DescriptionError(
@@ -234,6 +233,13 @@ class EqualityConstraints(CompiledSection):
                     "can be related",
                     tie.source,
                 )
+            if any(higher) and first_terms and others:
+                powers = Polynomial([offset, slope, *higher]).trim()
+                powers = powers(Polynomial([-float(model.tendon_length0[second]), 1.0]))
+                coefficients = tuple(powers.coef.tolist())
+                ends = first, second
+                self.curves.append(TendonCurve(tie.name, ends, coefficients, tie.source))
+                return
             offset -= slope * float(model.tendon_length0[second])
             for joint, coefficient in others:
                 terms[joint] = terms.get(joint, 0.0) - slope * coefficient

@@ -155,16 +155,22 @@ _YIELDS = (
 _Relation = Sequence[tuple[str, float]]  # joints and coefficients
 
 
-def without_tendon_rotors(description: Description) -> tuple[Description, list[JointCoupling]]:
-    """The description without massless rotors that turn with joints, and their couplings.
+def without_tendon_rotors(
+    description: Description,
+) -> tuple[Description, list[JointCoupling], list[PolynomialCoupling]]:
+    """The description without massless rotors that turn with joints, their couplings, and curves.
 
-    In MJCF they are the armature of a fixed tendon over these joints.
+    In MJCF they are fixed tendons over these joints, whose armature is theirs; a curve between two
+    of them is an equality of tendons.
     """
     on_links = Counter(joint.parent for joint in description.joints)
     on_joints = Counter(joint.mimic.joint for joint in description.joints if joint.mimic)
     on_joints.update(end.name for each in description.transmissions for end in each.joints)
+    tied = Counter[str]()
     for each in (*description.loops, *description.couplings, *description.springs):
-        if isinstance(each, JointCoupling | PolynomialCoupling | JointSpring):
+        if isinstance(each, PolynomialCoupling):
+            tied.update(name for name, _ in each.terms)
+        elif isinstance(each, JointCoupling | JointSpring):
             on_joints.update(name for name, _ in each.terms)
         else:
             ends = (each.predecessor, each.successor)
@@ -178,7 +184,9 @@ def without_tendon_rotors(description: Description) -> tuple[Description, list[J
         )  # fmt: skip
         link = Link(joint.child, None, links[joint.child].source)
         alone = on_joints[joint.name] == 1 and not on_links[joint.child]
-        if joint.armature > 0.0 and alone and (joint, links[joint.child]) == (plain, link):
+        # one that has no inertia and is tied to nothing is a joint that the file has
+        used = tied[joint.name] == 1 or (joint.armature > 0.0 and not tied[joint.name])
+        if used and alone and (joint, links[joint.child]) == (plain, link):
             rotors[joint.name] = joint.child
     tendons = [
         each
@@ -187,14 +195,23 @@ def without_tendon_rotors(description: Description) -> tuple[Description, list[J
         and each.terms[0][0] in rotors and each.terms[0][1] == 1.0
     ]  # fmt: skip
     names = {each.terms[0][0] for each in tendons}
+    polynomials = [x for x in description.couplings if isinstance(x, PolynomialCoupling)]
+    curves = [x for x in polynomials if {x.joint, x.of} <= names and _degree(x) <= _DEGREE]
+    whole = {name for each in curves for name in (each.joint, each.of)}
+    names -= {name for name in names if tied[name] and name not in whole}
+    tendons = [each for each in tendons if each.terms[0][0] in names]
     gone = {rotors[name] for name in names}
     rest = replace(
         description,
         links=tuple(link for link in description.links if link.name not in gone),
         joints=tuple(joint for joint in description.joints if joint.name not in names),
-        couplings=tuple(each for each in description.couplings if each not in tendons),
+        couplings=tuple(x for x in description.couplings if x not in [*tendons, *curves]),
     )
-    return rest, tendons
+    return rest, tendons, curves
+
+
+def _degree(coupling: PolynomialCoupling) -> int:
+    return int(Polynomial(coupling.coefficients).trim().degree())
 
 
 @dataclass
@@ -308,19 +325,16 @@ class MjcfTies:
 
     def _polynomial(self, coupling: PolynomialCoupling) -> None:
         """Write ``polycoef``, a polynomial in the joints' differences from ``ref``."""
-        powers = Polynomial(coupling.coefficients).trim()
-        if powers.degree() > _DEGREE:
+        if (degree := _degree(coupling)) > _DEGREE:
             self.draft.lost.append(
-                f"the coupling '{coupling.name}', a polynomial of degree {powers.degree()} "
+                f"the coupling '{coupling.name}', a polynomial of degree {degree} "
                 f"(MuJoCo's are of degree {_DEGREE})"
             )
             return
         joint, of = coupling.joint, coupling.of
-        powers = powers(Polynomial([self.draft.refs[of], 1.0])) - self.draft.refs[joint]
-        coefficients = [*powers.coef.tolist(), *[0.0] * _DEGREE][: _DEGREE + 1]
         name = self.draft.unused("equality", coupling.name)
         self.draft.add("equality", "joint", name=name, joint1=joint, joint2=of,
-                       polycoef=numbers(coefficients))  # fmt: skip
+                       polycoef=_polycoef(coupling, self.draft.refs))  # fmt: skip
 
     def _led(self, relation: _Relation) -> _Relation:
         """The relation with the dependent joint first, as the reader expects."""
@@ -443,6 +457,13 @@ def couple(draft: MjcfDraft, name: str, relation: _Relation, offset: float) -> N
     element.set("polycoef", numbers((constant, slope, 0, 0, 0)))
 
 
+def _polycoef(coupling: PolynomialCoupling, refs: Mapping[str, float]) -> str:
+    """The polynomial in differences of both positions, or lengths, from those at ``ref``."""
+    powers = Polynomial(coupling.coefficients).trim()
+    powers = powers(Polynomial([refs[coupling.of], 1.0])) - refs[coupling.joint]
+    return numbers([*powers.coef.tolist(), *[0.0] * _DEGREE][: _DEGREE + 1])
+
+
 def _along(end: Anchor, axis: Vec3) -> Anchor:
     """The point that stands for an axis, at a fixed distance along it."""
     return replace(end, origin=along(end.origin, axis, _ARM))
@@ -458,18 +479,26 @@ def to_mjcf(description: Description) -> tuple[str, list[str]]:
     which names MJCF cannot keep.
     """
     armature = {joint.name: joint.armature for joint in description.joints}
-    description, rotors = without_tendon_rotors(description)
+    description, rotors, curves = without_tendon_rotors(description)
     description = with_sliders(physical_inertias(description))
     tree = _BodyWriter(description)
     tree.write()
+    written, lengths = dict[str, str](), dict[str, float]()
     for coupling in rotors:
         if COUPLING.of(coupling):
             tree.draft.lost.append(f"the losses of the coupling '{coupling.name}'")
         (rotor, _), *terms = coupling.terms
         name, relation = rotor.removesuffix(rotor_name("")), {joint: -k for joint, k in terms}
         tendon = fixed_tendon(tree.draft, name, list(relation.items()))
-        tendon.set("armature", number(armature[rotor]))
-        tree.draft.tendons.append((relation, tendon.get("name", "")))
+        written[rotor] = tendon.get("name", "")
+        lengths[rotor] = math.fsum(k * tree.draft.refs[joint] for joint, k in relation.items())
+        if armature[rotor]:
+            tendon.set("armature", number(armature[rotor]))
+            tree.draft.tendons.append((relation, written[rotor]))
+    for curve in curves:
+        name = tree.draft.unused("equality", curve.name)
+        tree.draft.add("equality", "tendon", name=name, tendon1=written[curve.joint],
+                       tendon2=written[curve.of], polycoef=_polycoef(curve, lengths))  # fmt: skip
     MjcfTies(description, tree.draft).write()
     return tree.draft.text(), tree.draft.lost
 
