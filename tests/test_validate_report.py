@@ -106,8 +106,9 @@ def test_the_plotted_condition_is_that_of_the_text() -> None:
     report = rm.validate(model)
     (linkage,) = report.linkages
     (plot,) = (each for each in report.document.plots if "1/σ" in each.y_label)
-    assert np.min(plot.lines[0].y) <= linkage.chosen.median < 12.0
-    assert np.max(plot.lines[0].y) == pytest.approx(linkage.chosen.worst, rel=0.1)
+    assert np.min(plot.lines[0].y) <= linkage.median < 12.0
+    (of,) = linkage.coordinates
+    assert np.max(plot.lines[0].y) == pytest.approx(of.chosen.worst, rel=0.1)
 
 
 @given(
@@ -210,7 +211,7 @@ def test_ranges_are_said_first_and_dead_points_are_placed_by_the_limb() -> None:
     assert cluster.startswith(first)
     led = rm.load(rm.robots.path("crank_rocker"), independent=["coupler_joint"])
     (linkage,) = rm.validate(led).linkages
-    sweep = linkage.first[0]
+    sweep = linkage.sweeps[0]
     for event in sweep.singularities:
         at = dict(zip(linkage.labels, event.joints, strict=True))["rocker_joint"]
         assert linkage.placed(event, sweep) == f"rocker_joint {round(at, 9) + 0.0:.4g}"

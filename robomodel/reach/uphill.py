@@ -308,7 +308,7 @@ class _Way:
             self.turned = q
         dead = (yield _Slope([chart]))[0] if self.dead else None
         slopes, names = climb.slopes(chart.basis, climb.met(q), dead)
-        force, direction = _projected(slopes[0], slopes[1:])
+        force, direction = projected(slopes[0], slopes[1:])
         self.held = tuple(sorted({climb.limited[k] for k, f in zip(names, force, strict=True)
                                   if k is not None and f > 0.0}))  # fmt: skip
         size = float(np.linalg.norm(direction))
@@ -480,7 +480,7 @@ _ANSWERS: tuple[tuple[type, Callable[[Part, Sequence[Any]], Sequence[Any]]], ...
 )
 
 
-def _projected(gradient: Array, rows: Array) -> tuple[Array, Array]:
+def projected(gradient: Array, rows: Array) -> tuple[Array, Array]:
     """Forces of one-sided rows against a gradient, and what they leave of it.
 
     Least squares with forces that only push (Lawson and Hanson, Solving least squares problems,

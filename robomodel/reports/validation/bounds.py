@@ -21,7 +21,6 @@ class Bounds:
     five_digits: float = 2e-5  # of the robot's size: gap that five digits of numbers leave
     not_closed: float = 5e-3  # of the robot's size: loops farther open are not meant to be closed
     beyond_limits: float = 0.1  # rad or m: singularities no farther beyond the limits are findings
-    near_dead_point: float = 1e3  # times the independent joints' motion: a sample near a dead point
     better_conditioned: float = 10.0  # times: other independent coordinates are a finding
     limit_rounded: float = 0.01  # of a range: a file's limits count as its ends within this
     start_condition: float = 10.0  # times the usual condition: a start that is nearly singular

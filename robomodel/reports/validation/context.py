@@ -22,7 +22,7 @@ from robomodel.model.elements import Cluster, Node
 from robomodel.opentree.errors import on_arrays
 from robomodel.reach.limb import select_in
 from robomodel.reports.validation.bounds import BOUNDS
-from robomodel.reports.validation.linkage import LinkageStudy, study
+from robomodel.reports.validation.linkage import Known, LinkageStudy, study
 from robomodel.scalars import Scalar, stack, unstack, value_of
 from robomodel.tolerances import SAME
 
@@ -167,8 +167,9 @@ class CheckContext:
     def linkages(self) -> dict[str, LinkageStudy]:
         """The study of each cluster with loops, by its name."""
         turned = {self.model.joints[rotor.body].name: rotor.ratios for rotor in self.rotors}
+        before: Known = {}
         return {
-            cluster.name: study(self.model, cluster, turned)
+            cluster.name: study(self.model, cluster, turned, before)
             for cluster in self.model.clusters
             if cluster.kind == "loops"
         }

@@ -12,27 +12,31 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from robomodel.arrays import Array, median
-from robomodel.mobility.exploration import conditioning
-from robomodel.model.elements import Cluster, units_of
+from robomodel.mechanism.continuation import Points, joined
+from robomodel.mechanism.copies import as_written
+from robomodel.mobility.exploration import AS_GOOD, conditioning
+from robomodel.model.elements import Cluster, spanning_start, units_of
 from robomodel.model.model import Model
 from robomodel.model.spins import find_spins
+from robomodel.reach import dead_points
 from robomodel.reach.curves import Curve, Singularity, curves
 from robomodel.reach.groups import Group, merged
 from robomodel.reach.limb import limb_bodies
-from robomodel.reach.motions import ClusterMotion, full_rank_rows
-from robomodel.reach.paths import Half
-from robomodel.reach.ranges import FreeRanges, RangesFrom
-from robomodel.reach.reachable import reachable
+from robomodel.reach.motions import ClusterMotion
+from robomodel.reach.paths import WEAK, Half
+from robomodel.reach.ranges import FreeRanges, JointRange, RangesFrom
+from robomodel.reach.reachable import Linkage, reachable
 from robomodel.reports.document import picked, plain
 from robomodel.reports.drawings import Sketch, sketch
-from robomodel.tolerances import OPEN, SAME
+from robomodel.reports.validation.bounds import BOUNDS
+from robomodel.tolerances import MOVES, OPEN, SAME, TINY
 
 SWEPT_SAMPLES = 800
-FEW_FREEDOMS = 3  # most freedoms with curves from other samples, too
 MODES, NAMED = 4, 6  # other ways to close that are looked at, and joints that are named of one
 RANDOM_STARTS = 96  # positions from which loops are closed
-OTHER_STARTS = 3  # worst samples from which clusters of several freedoms are swept, too
-CHOICES = 500  # most choices of independent coordinates that are compared
+# most choices of independent coordinates that are compared, configurations in which all of them
+# are, how many of these are in all configurations, and how many are searched for dead points
+CHOICES, FIRST, FEWER, SEARCHED = 500, 96, 24, 10
 DRAWN_SINGULARITIES = 4  # most singularities that are drawn
 TELLS = 1e-3  # least σ of limb's joints by which sweeps are drawn
 DRAWN_UP_TO = 1e6  # greatest 1/σ in plots
@@ -41,11 +45,43 @@ SWEEP_SEED = 20240611
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Independent coordinates, and their worst and median condition 1/σ over the samples."""
+    """Independent coordinates, and their worst and median condition 1/σ over what is reached.
+
+    The worst is infinite with a dead point.
+    """
 
     joints: tuple[str, ...]
     worst: float
     median: float
+
+
+@dataclass(frozen=True, slots=True)
+class DeadPoint:
+    """The dead point of independent coordinates that is nearest to neutral, as far as is known.
+
+    ``joints``: all positions of the cluster; ``away``: the way of all joints together from neutral
+    [rad, sizes of the cluster].
+    """
+
+    joints: tuple[float, ...]
+    away: float
+
+
+@dataclass(frozen=True, slots=True)
+class Coordinates:
+    """The independent coordinates of a group of joints that conditions relate, without rods' spins.
+
+    ``chosen``, and the ``best`` of these and others; of groups of several freedoms, of those that
+    could be ten times better. A path of one freedom is known all along, by ``known``
+    configurations; with several dead points are ``searched`` from some of these, and the
+    ``nearest`` is what was found.
+    """
+
+    chosen: Choice
+    best: Choice
+    known: int
+    searched: int = 0
+    nearest: DeadPoint | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,10 +90,10 @@ class LinkageStudy:
 
     ``labels`` name its spanning velocities, ``lengths`` says which are in metres.
     ``start_gap``: the residual of its conditions at the joint positions of the file;
-    ``start_condition``: 1/σ there, infinite if singular, nan if open. ``outside``: how far the
-    neutral configuration is out of the limits. ``branches``: number of ways in which it closes with
-    its independent joints at neutral, limits aside. ``chosen`` and ``best``: independent
-    coordinates, the latter the best of all (None if there are too many to compare).
+    ``start_condition``: 1/σ there, infinite if singular, nan if open. ``gap``: the largest residual
+    in so many ``states``. ``outside``: how far the neutral configuration is out of the limits.
+    ``branches``: number of ways in which it closes with its independent joints at neutral, limits
+    aside. ``coordinates``: its independent joints, by groups of joints that conditions relate.
     ``limb``: joints of one freedom that carry the limb; ``reaches``: how far these go, in words.
     ``modes``: assembly modes that were found within limits; 0: none were sought.
     ``mode``: where the joints are in the nearest way to close to which no path leads, in words:
@@ -79,11 +115,10 @@ class LinkageStudy:
     start_gap: float
     start_condition: float
     gap: float
+    states: int
     outside: float
     branches: int
-    samples: int
-    chosen: Choice
-    best: Choice | None
+    coordinates: tuple[Coordinates, ...]
     sweeps: tuple[Curve, ...]
     groups: tuple[tuple[str, ...], ...]
     lengths: tuple[bool, ...] = ()
@@ -94,13 +129,35 @@ class LinkageStudy:
 
     def placed(self, event: Singularity, sweep: Curve) -> str:
         """Where the limb's joints are at a singularity of a sweep; nothing if it is one of them."""
-        cluster = sweep.cluster
-        at = {name: event.joints[link.q] for name, link
-              in zip(cluster.joints, cluster.geometry.links, strict=True)}  # fmt: skip
         if sweep.joint in self.limb:
             return ""
+        at = self.single(event.joints)
         names = (name for name in self.limb if name not in sweep.held)
-        return ", ".join(f"{name} {round(at[name], 9) + 0.0:.4g}" for name in names)
+        return ", ".join(f"{name} {at[name]:.4g}" for name in names)
+
+    def single(self, q: Sequence[float]) -> dict[str, float]:
+        """The positions of joints of one freedom, by their names.
+
+        Hinges that turn fully by themselves are within half a turn of neutral.
+        """
+        cluster = self.motion.cluster
+        start = spanning_start(cluster, np.array(cluster.start))
+        groups = next(x.groups for x in reachable(self.model).linkages if x.cluster is cluster)
+        at, whole = np.array(q), np.concatenate([group.whole for group in groups])
+        at[whole] -= math.tau * np.round((at - start)[whole] / math.tau)
+        pairs = zip(cluster.joints, cluster.geometry.links, strict=True)
+        return {name: round(float(at[link.q]), 9) + 0.0
+                for name, link in pairs if link.joint.nq == 1}  # fmt: skip
+
+    @property
+    def swept(self) -> tuple[str, ...]:
+        """The joints that are swept."""
+        return tuple(self.labels[c] for c in self.columns)
+
+    @property
+    def median(self) -> float:
+        """The median of the motion per unit of the independent joints, of the worst group."""
+        return max((each.chosen.median for each in self.coordinates), default=1.0)
 
     @property
     def velocities(self) -> int:
@@ -113,13 +170,8 @@ class LinkageStudy:
         return self.velocities - self.rank
 
     @property
-    def first(self) -> tuple[Curve, ...]:
-        """The sweeps from the neutral configuration, one of each joint that is swept."""
-        return self.sweeps[: len({each.joint for each in self.sweeps})]
-
-    @property
     def drawn(self) -> tuple[Curve, ...]:
-        """The first sweeps by the limb's joints, others of the limb at rest, as plots show them."""
+        """The sweeps by the limb's joints, others of the limb at rest, as plots show them."""
         return self._over_limb[0]
 
     @property
@@ -129,7 +181,7 @@ class LinkageStudy:
 
     @cached_property
     def _over_limb(self) -> tuple[tuple[Curve, ...], tuple[Curve, ...]]:
-        swept = _by_limb(self.model, self.motion, self.first, self.columns, self.other, self.limb)
+        swept = _by_limb(self.model, self.motion, self.sweeps, self.columns, self.other, self.limb)
         return tuple(swept[0]), tuple(swept[1])
 
     @cached_property
@@ -142,7 +194,9 @@ class LinkageStudy:
     @cached_property
     def sketches(self) -> tuple[Sketch, ...]:
         """Drawings at neutral, on the other way to close, and at singularities."""
-        return tuple(_sketches(self.model, self.motion.cluster, self.other, self.first))
+        nearest = [each.nearest.joints for each in self.coordinates if each.nearest]
+        found = _sketches(self.model, self.motion.cluster, self.other, self.sweeps, nearest)
+        return tuple(found)
 
     @cached_property
     def ghosts(self) -> tuple[Sketch, ...]:
@@ -170,9 +224,11 @@ class LinkageStudy:
             for sweep in self.sweeps
         ]
         names = ("cluster", "joints", "independent", "mobility", "velocities", "rows", "rank",
-                 "start_gap", "start_condition", "gap", "branches", "modes", "samples",
-                 "best")  # fmt: skip
-        data: dict[str, Any] = plain(picked(self, *names, condition="chosen") | {"sweeps": sweeps})
+                 "start_gap", "start_condition", "gap", "states", "branches", "modes")  # fmt: skip
+        coordinates = [picked(each, "chosen", "best", "known", "searched", "nearest")
+                       for each in self.coordinates]  # fmt: skip
+        whole = picked(self, *names) | {"coordinates": coordinates, "sweeps": sweeps}
+        data: dict[str, Any] = plain(whole)
         return data
 
 
@@ -181,32 +237,24 @@ class LinkageStudy:
 
 Turned: TypeAlias = Mapping[str, Mapping[str, float]]
 """Joints of rotors → their ratios to the joints that drive them."""
+Known: TypeAlias = dict[Group, tuple[Coordinates, Sequence[str]]]
+"""Groups → their coordinates, and the names of joints that could be independent."""
 
 
-def study(model: Model, cluster: Cluster, rotors: Turned) -> LinkageStudy:
-    """Measure a cluster with loops."""
+def study(model: Model, cluster: Cluster, rotors: Turned, before: Known) -> LinkageStudy:
+    """Measure a cluster with loops; ``before``: coordinates of others, to which its are added."""
     motion = ClusterMotion.of(model, cluster)
     start = np.array(cluster.start)
     rng = np.random.default_rng(SWEEP_SEED)
     samples = np.concatenate([start[None], reachable(model).known(rng, SWEPT_SAMPLES, cluster)])
-    starts = [start]
-    side = _sides(motion, samples)
     leading = _Leading(motion, rotors)
-    if cluster.nv > 1:
-        near = samples[side == side[0]]
-        regular = leading(near, cluster.columns)
-        near = near[regular > 1e-4]
-        starts += list(near[np.argsort(regular[regular > 1e-4], kind="stable")][:OTHER_STARTS])
     columns = _swept(model, cluster)
-    if len(columns) > FEW_FREEDOMS:
-        starts = starts[:1]
     limb = tuple(model.joints[b].name for b in limb_bodies(model)[cluster.index]
                  if model.nodes[b].joint.nv == 1)  # fmt: skip
     reaches = FreeRanges(model, limb)
-    sweeps = _with_ranges(model, motion, starts, columns, reaches.halves)
+    sweeps = _with_ranges(model, motion, start, columns, reaches.halves)
     gaps = [sweep.gap for sweep in sweeps] + [float(np.max(motion.geometry.gap(samples)))]
-    near = samples[side == side[0]]
-    chosen, best = _choices(motion, near, leading)
+    states = len(samples) + sum(len(sweep.joints) for sweep in sweeps)
     branches = _branches(motion, start, rng)
     file_start = _file_start(model, cluster, rotors)
     return LinkageStudy(
@@ -224,19 +272,24 @@ def study(model: Model, cluster: Cluster, rotors: Turned) -> LinkageStudy:
         start_gap=float(motion.geometry.gap(file_start)),
         start_condition=_start_condition(motion, file_start, leading),
         gap=max(gaps),
+        states=states,
         outside=max(0.0, -float(np.min(motion.rooms(start)))),
         branches=len(branches),
-        samples=len(near),
-        chosen=chosen,
-        best=best,
+        coordinates=tuple(_coordinates(model, motion, leading, before)),
         sweeps=tuple(sweeps),
         groups=_groups(motion, samples),
         lengths=tuple(column.length for column in motion.columns),
         limb=limb,
-        reaches=tuple(reach.words for reach in reaches.found()),
+        reaches=tuple(_in_words(reach) for reach in reaches.found()),
         mode=next(_modes(model, motion, branches[1 : 1 + MODES]), ""),
         modes=_assembly_modes(model, motion, rng),
     )
+
+
+def _in_words(reach: JointRange) -> str:
+    """How far a joint goes, and where that rests on searches."""
+    searched = reach.lower_end.searched or reach.upper_end.searched
+    return f"{reach.words}{', as far as was searched' if searched else ''}"
 
 
 def _swept(model: Model, cluster: Cluster) -> list[int]:
@@ -312,36 +365,50 @@ def _by(motion: ClusterMotion, sweep: Curve, column: int) -> Curve:
 def _with_ranges(
     model: Model,
     motion: ClusterMotion,
-    starts: Sequence[Array],
+    start: Array,
     columns: Sequence[int],
     beside: Sequence[Half],
 ) -> list[Curve]:
-    """Curves with the ranges of :func:`robomodel.joint_range` from where they start.
+    """Curves from neutral, with the ranges of :func:`robomodel.joint_range` from there.
 
     ``beside``: halves of other paths, which are followed at once.
     """
-    cluster = motion.cluster
-    q = np.tile(model.neutral(), (len(starts), 1))
-    q[:, cluster.q] = starts
+    cluster, q = motion.cluster, model.neutral()[None]
     # a freedom of a joint with several has none
     ranges = {n: RangesFrom(model, motion.labels[column], q) for n, column in enumerate(columns)
               if motion.labels[column] in cluster.joints}  # fmt: skip
     halves = [half for each in ranges.values() for half in each.halves]
-    result = curves(model, motion, starts, columns, beside=[*beside, *halves])
-    for first, each in ranges.items():
-        for n, reach in zip(range(first, len(result), len(columns)), each.found(), strict=True):
-            result[n] = replace(result[n], range=(reach.lower, reach.upper))
-    return result
+    result = curves(model, motion, [start], columns, beside=[*beside, *halves])
+    for n, each in ranges.items():
+        (reach,) = each.found()
+        result[n] = replace(result[n], range=(reach.lower, reach.upper))
+    return [_named(motion, each) for each in result]
+
+
+def _named(motion: ClusterMotion, sweep: Curve) -> Curve:
+    """A sweep, of which points are change points only where K loses a rank.
+
+    Where the joints that are held are not independent there, they are at a dead point.
+    """
+    events = []
+    for event in sweep.singularities:
+        sizes = motion.decomposed(np.array(event.joints))[1]
+        regular = motion.cluster.nv > 1 and sizes[-1] > WEAK * sizes[0]
+        events.append(replace(event, kind="dead point") if regular else event)
+    return replace(sweep, singularities=tuple(events))
 
 
 def _sketches(
-    model: Model, cluster: Cluster, other: Sequence[Array], first: Sequence[Curve]
-) -> Iterator[Sketch]:
-    """Sketches at neutral, on the other way to close, and at singularities of the first sweeps."""
+    model: Model, cluster: Cluster, other: Sequence[Array], sweeps: Sequence[Curve],
+    nearest: Sequence[Sequence[float]],
+) -> Iterator[Sketch]:  # fmt: skip
+    """Sketches at neutral, on the other way to close, and at singularities."""
     yield sketch(model, cluster, list(cluster.start), "neutral configuration")
     for q in other:
         yield sketch(model, cluster, q.tolist(), "the other way to close")
-    singular = [(each, sweep.joint) for sweep in first
+    for at in nearest:
+        yield sketch(model, cluster, at, "dead point nearest to neutral")
+    singular = [(each, sweep.joint) for sweep in sweeps
                 for each in sweep.singularities]  # fmt: skip
     for each, joint in singular[:DRAWN_SINGULARITIES]:
         title = f"{each.kind}: {joint} = {round(each.position, 9) + 0.0:.4g}"
@@ -487,42 +554,158 @@ def _along(leading: _Leading, cluster: Cluster, swept: Sequence[Curve]) -> tuple
         )
 
 
-def _choices(
-    motion: ClusterMotion, samples: Array, leading: _Leading
-) -> tuple[Choice, Choice | None]:
-    """The independent coordinates and the best ones, by their condition over the samples."""
-    nv = motion.cluster.nv
-    choices = [tuple(motion.cluster.columns)]
-    few = math.comb(len(leading.columns), nv) <= CHOICES
-    if few:
-        choices += itertools.combinations(leading.columns, nv)
-    with np.errstate(divide="ignore"):
-        conditions = (1.0 / leading(samples, *choices)).reshape(len(choices), -1)
-    rated = [
-        Choice(tuple(motion.labels[n] for n in choice), float(np.max(each)), median(each))
-        for choice, each in zip(choices, conditions, strict=True)
-    ]
-    # what differs by rounding is equal: then the first, the independent ones among them
-    best = min(rated, key=lambda x: (_rounded(x.worst), _rounded(x.median))) if few else None
-    return rated[0], best
+def _coordinates(
+    model: Model, motion: ClusterMotion, leading: _Leading, before: Known
+) -> Iterator[Coordinates]:
+    """The independent coordinates of each group, and the best ones."""
+    linkage = next(x for x in reachable(model).linkages if x.cluster is motion.cluster)
+    named = [motion.columns[c].joint for c in motion.cluster.columns]
+    spins = {str(spin.coordinate(named)) for spin in find_spins(model)}
+    columns = leading.columns
+    rows = [linkage.split.rows(group, columns) / motion.unit[columns][:, None]
+            for group in linkage.groups]  # fmt: skip
+    moved = np.array([np.max(np.abs(mine), axis=1, initial=0.0) > MOVES for mine in rows])
+    for group, mine, moves in zip(linkage.groups, rows, moved, strict=True):
+        alone = np.flatnonzero(moves & (np.sum(moved, axis=0) == 1)).tolist()
+        chosen = [n for n, c in enumerate(columns) if c in motion.cluster.columns and moves[n]]
+        if len(chosen) == group.freedoms > 0 and {*chosen} <= {*alone}:
+            of = _Group(
+                group,
+                mine[alone],
+                [motion.labels[columns[n]] for n in alone],
+                [alone.index(n) for n in chosen],
+                [motion.columns[columns[n]].joint in spins for n in alone],
+            )
+            found = of.copied(before)
+            if found is None:
+                found = of.on_path() if group.freedoms == 1 else of.searched(linkage)
+            before[group] = found, of.labels
+            yield found
 
 
-def _rounded(x: float) -> float:
-    return float(f"{x:.9e}")
+@dataclass(frozen=True, eq=False)
+class _Group:
+    """A group with the rows of joints that could be independent, their names, and which are.
 
-
-def _sides(motion: ClusterMotion, q: Array) -> Array:
-    """The sign of det [K; independent rows], which changes at singular configurations.
-
-    Samples with another sign than the start are on another branch, as seen from there.
+    ``spinning``: which joints tell how far a rod spins; they remain independent.
     """
-    rows = full_rank_rows(motion.matrix(q[0]), motion.rank)
-    unit = np.zeros((motion.cluster.nv, len(motion.columns)))
-    unit[range(motion.cluster.nv), list(motion.cluster.columns)] = 1.0
-    full_rank = motion.matrix(q)[:, rows]
-    square = np.concatenate([full_rank, np.broadcast_to(unit, (len(q), *unit.shape))], axis=1)
-    sign: Array = np.sign(np.linalg.det(square))
-    return sign
+
+    group: Group
+    rows: Array
+    labels: Sequence[str]
+    chosen: list[int]
+    spinning: Sequence[bool]
+
+    def copied(self, before: Known) -> Coordinates | None:
+        """The coordinates of the group of which this is a copy; None if it starts elsewhere."""
+        if self.group.original is None or self.group.original[0] not in before:
+            return None
+        (of, image), places = self.group.original, self.group.places
+        (found, labels), names = before[of], dict(zip(before[of][1], self.labels, strict=False))
+        start = image.positions(of.start)[places]
+        alike = all(as_written(np.abs(turn), np.eye(3)) for _, turn in image.balls)
+        if not (alike and len(labels) == len(self.labels)
+                and as_written(start, self.group.start[places])):  # fmt: skip
+            return None
+        nearest = found.nearest
+        if nearest is not None:
+            at = image.positions(np.array(nearest.joints)).tolist()
+            nearest = replace(nearest, joints=tuple(at))
+        chosen, best = (replace(each, joints=tuple(names[x] for x in each.joints))
+                        for each in (found.chosen, found.best))  # fmt: skip
+        return replace(found, chosen=chosen, best=best, nearest=nearest)
+
+    def on_path(self) -> Coordinates:
+        """The coordinates of a group of one freedom, of which all is known."""
+        values = dead_points.along_path(self.group, self.rows)
+        with np.errstate(divide="ignore"):
+            worst = 1.0 / dead_points.least(values)
+            usual = [median(each) for each in (1.0 / np.abs(values)).T]
+        rated = [Choice((label,), float(w), m)
+                 for label, w, m in zip(self.labels, worst, usual, strict=True)]  # fmt: skip
+        (n,) = self.chosen
+        return Coordinates(rated[n], _best_of([rated[n], *rated]), len(values))
+
+    def searched(self, linkage: Linkage) -> Coordinates:
+        """The coordinates of a group of several freedoms, as far as walks and searches lead."""
+        group, rows = self.group, self.rows
+        known = [dead_points.fan(group, rows[self.chosen]), group.pool]
+        bases = [dead_points.orthonormal(rows, some) for some in known]
+        ((chosen, low),) = self._lowered(known, bases, [tuple(self.chosen)])
+        nearest, dead = None, low.points[np.flatnonzero(low.sigma == 0.0)]
+        if len(dead.q):
+            landed = dead_points.landed(group, rows, self.chosen, joined([dead, *known]))
+            q, away = dead_points.nearest(group, rows, self.chosen, landed)
+            whole = linkage.split.followers.completed(q[None])[0]
+            nearest = DeadPoint(tuple(whole.tolist()), away)
+        others = self._lowered(known, bases, self._promising(bases[1], chosen))
+        best = _best_of([chosen, *(each for each, _ in others if _much_better(each, chosen))])
+        return Coordinates(chosen, best, sum(len(x.q) for x in known), len(low.sigma), nearest)
+
+    def _lowered(
+        self, known: Sequence[Points], bases: Sequence[Array], choices: Sequence[tuple[int, ...]]
+    ) -> list[tuple[Choice, dead_points.Lowest]]:
+        """Choices with σ at all configurations and where searches end, and these ends."""
+        values = [[_conditions(basis, choice) for basis in bases] for choice in choices]
+        starts = [joined([dead_points.lowest(self.group, *pair)
+                          for pair in zip(known, each, strict=True)])
+                  for each in values]  # fmt: skip
+        if not starts:
+            return []
+        of = np.repeat(np.arange(len(starts)), [len(each.q) for each in starts])
+        low = dead_points.lowered(self.group, self.rows, joined(starts), np.array(choices)[of])
+        found = []
+        for n, (choice, each) in enumerate(zip(choices, values, strict=True)):
+            mine = np.flatnonzero(of == n)
+            ends = dead_points.Lowest(low.points[mine], low.sigma[mine])
+            least = min(float(np.min(x)) for x in (ends.sigma, *each))
+            names = tuple(self.labels[n] for n in choice if not self.spinning[n])
+            worst = 1.0 / least if least else math.inf
+            found.append((Choice(names, worst, median(1.0 / each[1])), ends))
+        return found
+
+    def _promising(self, basis: Array, chosen: Choice) -> list[tuple[int, ...]]:
+        """Choices that could be much better, as far as configurations show; the best first."""
+        spins = tuple(n for n in self.chosen if self.spinning[n])
+        others = [n for n in range(len(self.rows)) if not self.spinning[n]]
+        count = len(self.chosen) - len(spins)
+        if math.comb(len(others), count) > CHOICES:
+            return []
+        left = [tuple(sorted(spins + x)) for x in itertools.combinations(others, count)]
+        left.remove(tuple(sorted(self.chosen)))
+        for most, every in ((FEWER, max(1, len(basis) // FIRST)), (SEARCHED, 1)):
+            values = [_conditions(basis[::every], choice) for choice in left]
+            worst = [1.0 / max(float(np.min(each)), TINY) for each in values]
+            usual = [median(1.0 / np.maximum(each, TINY)) for each in values]
+            rated = [Choice((), x, y) for x, y in zip(worst, usual, strict=True)]
+            better = [n for n, each in enumerate(rated) if _much_better(each, chosen)]
+            left = [left[n] for n in sorted(better, key=lambda n: worst[n])[:most]]
+        return left
+
+
+def _conditions(basis: Array, choice: Sequence[int]) -> Array:
+    """σ (n,) of rows of motions (n, k, m)."""
+    return dead_points.sigma(basis, np.tile(choice, (len(basis), 1)))
+
+
+def _much_better(choice: Choice, chosen: Choice) -> bool:
+    """True if a choice of several joints moves all ten times less far than the chosen one.
+
+    At worst, if it is far from dead points itself: what is near may have one that no search finds.
+    """
+    least = BOUNDS.better_conditioned
+    usual = chosen.median / choice.median
+    return (choice.worst < least < chosen.worst / choice.worst and usual > 0.5) or usual > least
+
+
+def _best_of(rated: Sequence[Choice]) -> Choice:
+    """The choice with the least worst condition, or nearly; the most like the first of all."""
+    least = min(each.worst for each in rated)
+    good = [each for each in rated if each.worst <= AS_GOOD * least]
+    if math.isinf(least):
+        usual = min(each.median for each in rated)
+        good = [each for each in rated if each.median <= AS_GOOD * usual]
+    return min(good, key=lambda x: len({*x.joints} - {*rated[0].joints}))
 
 
 def _groups(motion: ClusterMotion, samples: Array) -> tuple[tuple[str, ...], ...]:

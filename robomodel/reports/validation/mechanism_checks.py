@@ -18,7 +18,12 @@ from robomodel.reach.curves import Curve, Singularity
 from robomodel.reports.document import Finding, note, warning
 from robomodel.reports.validation.bounds import BOUNDS
 from robomodel.reports.validation.context import CheckContext
-from robomodel.reports.validation.linkage import RANDOM_STARTS, LinkageStudy
+from robomodel.reports.validation.linkage import (
+    RANDOM_STARTS,
+    Choice,
+    Coordinates,
+    LinkageStudy,
+)
 from robomodel.tolerances import CLOSED, PARALLEL, SAME, SINGULAR, WRITTEN
 
 # ---- structure -----------------------------------------------------------------------------------
@@ -190,7 +195,7 @@ def check_closing(context: CheckContext) -> Iterator[Finding]:
                 linkage.start_gap,
                 "m or sine of an angle",
             )
-        elif linkage.start_condition > BOUNDS.start_condition * linkage.chosen.median:
+        elif linkage.start_condition > BOUNDS.start_condition * linkage.median:
             yield note(
                 "start",
                 source,
@@ -199,7 +204,7 @@ def check_closing(context: CheckContext) -> Iterator[Finding]:
                     "singular"
                     if math.isinf(linkage.start_condition)
                     else f"nearly singular (joints move {linkage.start_condition:.3g} times as "
-                    f"far as the independent ones, usually {linkage.chosen.median:.3g} times)"
+                    f"far as the independent ones, usually {linkage.median:.3g} times)"
                 )
                 + ", so that the neutral configuration is another one",
                 'write <initial position="..."/> on its joints to say which one is meant',
@@ -210,7 +215,8 @@ def check_closing(context: CheckContext) -> Iterator[Finding]:
             yield warning(
                 "closing",
                 source,
-                f"cluster '{cluster.name}' closes only to {linkage.gap:.2g} over its range",
+                f"cluster '{cluster.name}' closes only to {linkage.gap:.2g} in what it reaches "
+                f"({linkage.states} states were looked at)",
                 "check its anchors, and write angles and lengths with all digits",
                 linkage.gap,
                 "m or sine of an angle",
@@ -233,8 +239,9 @@ def check_closing(context: CheckContext) -> Iterator[Finding]:
                 "branches",
                 source,
                 (
-                    f"closes in {linkage.branches} ways with the independent joints of cluster "
-                    f"'{cluster.name}' at neutral; the neutral configuration is on {at_drawn}"
+                    f"closes in {linkage.branches} ways that were found with the independent "
+                    f"joints of cluster '{cluster.name}' at neutral; the neutral configuration is "
+                    f"on {at_drawn}"
                     if linkage.branches > 1
                     else f"closes in other ways than that of cluster '{cluster.name}' at neutral"
                 )
@@ -279,6 +286,8 @@ def check_singularities(context: CheckContext) -> Iterator[Finding]:
     for cluster, linkage in _linkages(context):
         joints = [joint for joint in context.model.joints if joint.cluster == cluster.name]
         limited = any(math.isfinite(joint.lower) or math.isfinite(joint.upper) for joint in joints)
+        tied = [each for each in linkage.coordinates if each.nearest]
+        yield from (_nearest(context, linkage, each, limited=limited) for each in tied)
         for kind in ("dead point", "change point"):
             events = [
                 (each, sweep)
@@ -287,6 +296,8 @@ def check_singularities(context: CheckContext) -> Iterator[Finding]:
                 if each.kind == kind
             ]
             reached = [pair for pair in events if pair[0].reached]
+            if tied and kind == "dead point":
+                continue
             if reached:
                 yield _singular(context, linkage, reached, limited=limited)
                 continue
@@ -311,6 +322,43 @@ def beyond(event: Singularity, sweep: Curve) -> float:
     return max(low - event.position, event.position - high, 0.0)
 
 
+def _nearest(
+    context: CheckContext, linkage: LinkageStudy, of: Coordinates, *, limited: bool
+) -> Finding:
+    """The dead point of several independent joints that is nearest to neutral."""
+    assert of.nearest is not None
+    at, names = linkage.single(of.nearest.joints), of.chosen.joints
+    telling = [name for name in names if name in at and name in linkage.swept] or [
+        name for name in names if name in at
+    ]
+    where = ", ".join(f"'{name}' = {at[name]:.3g}" for name in telling)
+    limb = ", ".join(f"{name} {at[name]:.3g}" for name in linkage.limb if name not in telling)
+    limit = f"limit {_names(telling)} so that no dead point is within reach"
+    better = of.best.joints != names and math.isfinite(of.best.worst)
+    return warning(
+        "singularity",
+        context.joint_source(telling[0] if telling else names[0]),
+        f"{_dead(linkage, names)}: the nearest to neutral that searches found is at {where}"
+        f"{limb and f' ({limb})'}, {of.nearest.away:.3g} away in all joints together, "
+        f"{_limits(limited)}",
+        f"{limit}, or {_instead(of.chosen, of.best)}" if better else limit,
+        of.nearest.away,
+        "rad or sizes",
+    )
+
+
+def _dead(linkage: LinkageStudy, joints: Sequence[str]) -> str:
+    what, rest = ("dead points", "rest") if len(joints) > 1 else ("a dead point", "rests")
+    return (
+        f"the cluster '{linkage.cluster}' has {what}, where its other joints move while "
+        f"{_names(joints)} {rest}: ratios are infinite there, and motors lose their levers"
+    )
+
+
+def _limits(limited: bool) -> str:
+    return "within the limits of its joints" if limited else "and no limits keep it away"
+
+
 def _singular(
     context: CheckContext,
     linkage: LinkageStudy,
@@ -318,16 +366,11 @@ def _singular(
     *,
     limited: bool,
 ) -> Finding:
-    """The singularity nearest to neutral, and how many more."""
-    # curves from neutral come first, so that the distance is from neutral if possible
-    neutral = [pair for pair in reached if pair[1] in linkage.first]
+    """The singularity on sweeps that is nearest to neutral, and how many more."""
     # of equally near ones, as a symmetric linkage has, the first, whatever rounding says
-    event, sweep = min(neutral or reached, key=lambda pair: round(pair[0].away, 9))
-    limits = "within the limits of its joints" if limited else "and no limits keep it away"
+    event, sweep = min(reached, key=lambda pair: round(pair[0].away, 9))
     what = {
-        "dead point": f"the cluster '{linkage.cluster}' has a dead point, where its other joints "
-        f"move while {_names(linkage.independent)} rest{'s' if linkage.mobility == 1 else ''}: "
-        "ratios are infinite there, and motors lose their levers",
+        "dead point": _dead(linkage, linkage.independent),
         "change point": f"the cluster '{linkage.cluster}' has a change point, where it can go on "
         "in two ways",
     }[event.kind]
@@ -335,26 +378,21 @@ def _singular(
     positions = sorted({round(each.position, 9) + 0.0 for each, of in reached if of is sweep})
     more = [f"{x:.6g}" for x in positions if abs(x - position) > WRITTEN]
     others = f" (and at {', '.join(more)})" if more else ""
-    distance = f", {event.away:.3g} away from neutral" if neutral else ", far from neutral"
     placed = linkage.placed(event, sweep)
     limb = f" ({placed})" if placed else ""
-    at = next(each.start for each in linkage.first if each.joint == sweep.joint)
-    side = "less" if at < position else "more"
+    side = "less" if sweep.start < position else "more"
     limit = f"limit '{sweep.joint}' to {side} than {position:.4g}"
-    best = linkage.best
-    better = (
-        best is not None
-        and event.kind == "dead point"
-        and linkage.mobility == 1
-        and best.worst * BOUNDS.better_conditioned < linkage.chosen.worst
-    )
+    better = [
+        _instead(each.chosen, each.best)
+        for each in linkage.coordinates
+        if not each.searched and each.chosen.worst > each.best.worst * BOUNDS.better_conditioned
+    ]
     return warning(
         "singularity",
         context.joint_source(sweep.joint),
-        f"{what}: at {position:.6g}{limb}{others}{_held(sweep)}{distance}, {limits}",
-        f"{limit}, or make {_names(best.joints)} independent"
-        if better and best is not None
-        else limit,
+        f"{what}: at {position:.6g}{limb}{others}{_held(sweep)}, {event.away:.3g} away from "
+        f"neutral, {_limits(limited)}",
+        f"{limit}, or {better[0]}" if better and event.kind == "dead point" else limit,
         position,
         "rad or m",
     )
@@ -373,31 +411,48 @@ def _names(joints: Sequence[str]) -> str:
 
 
 def check_coordinates(context: CheckContext) -> Iterator[Finding]:
-    """Independent coordinates that are much worse than others over the whole range."""
+    """Independent coordinates that are much worse than others over all that the robot reaches."""
     for cluster, linkage in _linkages(context):
-        chosen, best = linkage.chosen, linkage.best
-        if best is None or best.joints == chosen.joints:
-            continue
-        worse, usual = chosen.worst / best.worst, chosen.median / best.median
-        if (worse > BOUNDS.better_conditioned and usual > 0.5) or usual > BOUNDS.better_conditioned:
+        for each in linkage.coordinates:
+            chosen, best = each.chosen, each.best
+            if best.joints == chosen.joints:
+                continue
+            worse = chosen.worst / best.worst if math.isfinite(best.worst) else 1.0
+            usual = chosen.median / best.median
+            least = BOUNDS.better_conditioned
+            if not (worse > least and usual > 0.5) and not usual > least:
+                continue
+            if worse > least and math.isinf(worse):
+                how = "other joints move while they rest, at a dead point within the limits; with "
+                how += f"{_names(best.joints)} {_as_far(best)}"
+            elif worse > least:
+                how = f"{_as_far(chosen)}, with {_names(best.joints)} {_as_far(best)}"
+            else:
+                how = (
+                    f"per unit of theirs the whole moves usually more than {least:.0f} times as "
+                    f"far as per unit of {_names(best.joints)}"
+                )
+            rests = "as far as searches found" if each.searched else "on all of its path"
             yield warning(
                 "coordinates",
                 context.joint_source(chosen.joints[0]),
-                f"{_names(chosen.joints)} as independent of cluster '{cluster.name}': the whole "
-                f"moves {_as_far(chosen.worst)} (median {chosen.median:.3g}; 1/σ) within the "
-                f"limits, with {_names(best.joints)} {_as_far(best.worst)} (median "
-                f"{best.median:.3g})",
-                f"mark {_names(best.joints)} independent instead",
-                worse,
+                f"{_names(chosen.joints)} as independent of cluster '{cluster.name}': {how} "
+                f"({rests})",
+                _instead(chosen, best),
+                max(worse, usual),
                 "times",
             )
 
 
-def _as_far(worst: float) -> str:
-    """How far a cluster moves at most per unit of its independent joints, in words."""
-    if worst > BOUNDS.near_dead_point:
-        return "while they are at rest, at a dead point"
-    return f"up to {worst:.3g} times as far"
+def _instead(chosen: Choice, best: Choice) -> str:
+    """Which joints to mark independent instead of which."""
+    new, old = ([name for name in one.joints if name not in other.joints]
+                for one, other in ((best, chosen), (chosen, best)))  # fmt: skip
+    return f"mark {_names(new)} independent instead of {_names(old)}"
+
+
+def _as_far(choice: Choice) -> str:
+    return f"the whole moves at most {choice.worst:.3g} times as far as they do"
 
 
 # ---- limits --------------------------------------------------------------------------------------

@@ -45,7 +45,7 @@ from robomodel.reports.validation import number_checks as numbers
 from robomodel.reports.validation import twin_checks as twins
 from robomodel.reports.validation.bounds import BOUNDS
 from robomodel.reports.validation.context import CheckContext
-from robomodel.reports.validation.linkage import LinkageStudy
+from robomodel.reports.validation.linkage import Choice, LinkageStudy
 from robomodel.tolerances import CLOSED
 from robomodel.vocabulary.checks import check_plausible
 
@@ -357,30 +357,18 @@ def _summary(linkage: LinkageStudy) -> str:
         *(f"{each}." for each in linkage.reaches),
         f"{count(n, 'freedom')}: {few(independent)} "
         f"move{'s' if len(independent) == 1 else ''} {moved}.",
-        f"The loops close to {linkage.gap:.0e} m (or as the sine of an angle) over the whole range."
+        f"The loops close to {linkage.gap:.0e} m (or as the sine of an angle) in all of "
+        f"{linkage.states} states that were looked at."
         if linkage.gap < CLOSED
         else f"The loops do not close everywhere: they stay open by {linkage.gap:.2g}.",
     ]
     if linkage.branches > 1:
         sentences.append(
-            f"With the independent joints at neutral it can be put together in {linkage.branches} "
-            "ways; the first drawing is the one that the model uses"
-            + (", and the robot does not get to all others." if linkage.mode else ".")
+            "With the independent joints at neutral it can be put together in "
+            f"{linkage.branches} ways that were found; the first drawing is the one that the model "
+            "uses" + (", and the robot does not get to all others." if linkage.mode else ".")
         )
-    met = [each for sweep in linkage.sweeps for each in sweep.singularities]
-    within = sum(each.reached for each in met)
-    if within:
-        sentences.append(
-            f"{count(within, 'singular position')} within the limits, where the "
-            "linkage can go on in two ways, or motors lose their levers."
-        )
-    elif met:
-        sentences.append("Its singular positions are all beyond the limits.")
-    elif linkage.mobility == 1:
-        sentences.append("It has no singular positions.")
-    else:
-        paths = count(len(linkage.sweeps), "path")
-        sentences.append(f"No singular positions were met on {paths} of one joint at a time.")
+    sentences += _singularities(linkage)
     if not linkage.modes:
         sentences.append(
             "Assembly modes within limits were not counted, as more than two freedoms are tied."
@@ -388,27 +376,65 @@ def _summary(linkage: LinkageStudy) -> str:
     return " ".join(sentences)
 
 
+def _singularities(linkage: LinkageStudy) -> Iterator[str]:
+    """Sentences on singular positions, and what they rest on."""
+    met = [each for sweep in linkage.sweeps for each in sweep.singularities]
+    within = sum(each.reached for each in met)
+    if linkage.mobility == 1:
+        if within:
+            yield (
+                f"{count(within, 'singular position')} within the limits, where the "
+                "linkage can go on in two ways, or motors lose their levers."
+            )
+        elif met:
+            yield "Its singular positions are all beyond the limits, as its path shows."
+        else:
+            yield "It has no singular positions, as its path shows."
+        return
+    paths = count(len(linkage.sweeps), "path")
+    yield (
+        f"{count(within, 'singular position') if within else 'No singular positions'} within the "
+        f"limits on {paths} of one joint at a time from neutral."
+    )
+    for each in linkage.coordinates:
+        if each.searched:
+            found = "Dead points" if each.nearest else "No dead points"
+            yield (
+                f"{found} of {few(each.chosen.joints)} were found by searches from {each.searched} "
+                f"of {each.known} states that random walks reach"
+                f"{'' if each.nearest else '; elsewhere there may be some'}."
+            )
+
+
 def _numbers(linkage: LinkageStudy) -> Table:
-    chosen, best = linkage.chosen, linkage.best
     rows = [
         ["joint velocities, conditions, freedoms",
          f"{linkage.velocities} - {linkage.rank} = {linkage.mobility} ({linkage.rows} rows)"],
-        ["motion per unit of the independent joints (1/σ)",
-         f"median {chosen.median:.3g}, worst {chosen.worst:.3g} of {linkage.samples} samples"],
     ]  # fmt: skip
-    if best is not None and best.joints != chosen.joints:
-        condition = f"{few(best.joints)}: median {best.median:.3g}, worst {best.worst:.3g}"
-        rows.append(["the best choice of independent joints", condition])
+    for each in linkage.coordinates:
+        of = "the independent joints" if len(linkage.coordinates) == 1 else few(each.chosen.joints)
+        rows.append(
+            [f"motion per unit of {of} (1/σ)", _condition(each.chosen, searched=each.searched > 0)]
+        )
+        if each.best.joints != each.chosen.joints:
+            best = _condition(each.best, searched=each.searched > 0)
+            best = f"{few(each.best.joints)}: {best}"
+            rows.append(["with other independent joints", best])
     return Table(["", ""], rows)
 
 
+def _condition(choice: Choice, *, searched: bool) -> str:
+    """The motion per unit of independent joints, and what its largest value rests on."""
+    worst = f"{'most found' if searched else 'at most'} {choice.worst:.3g}"
+    worst = "infinite at a dead point" if math.isinf(choice.worst) else worst
+    return f"median {choice.median:.3g}, {worst}"
+
+
 def _ranges(linkage: LinkageStudy) -> Table:
-    """The first sweeps, and those further ones with singular positions."""
+    """How far joints go by themselves, and singular positions on the way."""
     units = linkage.units
     rows: list[list[str | float]] = []
-    for i, sweep in enumerate(linkage.sweeps):
-        if i >= len(linkage.first) and not sweep.singularities:
-            continue
+    for sweep in linkage.sweeps:
         points = ", ".join(
             f"{each.kind} at {round(each.position, 9) + 0.0:.4g}"
             + (f" ({at})" if (at := linkage.placed(each, sweep)) else "")
