@@ -689,19 +689,22 @@ def _dead_points(model: Model, body: int) -> tuple[tuple[DeadPoint, Array], ...]
                          *path.turns(own))}  # fmt: skip
     moved = _moved(line.turns)
     rows = motor_rows(model)[moved][:, cluster.spanning_v]
-    limb = np.eye(cluster.geometry.nv)[columns_of(model, cluster, beside(model, body))]
+    # joints of the limb that turn motors; others are passive
+    turning = np.any(np.abs(np.nan_to_num(line.turns)) > NOTHING, axis=(0, 1))
+    limb = np.eye(cluster.geometry.nv)[columns_of(model, cluster, beside(model, body))][turning]
     with np.errstate(invalid="ignore"):
         usual = float(np.nanmax(np.nanmedian(np.abs(line.turns[:, moved]), axis=0), initial=0.0))
-    never = geared and len(limb) == 1  # its motors turn with it
+    mine = int(np.sum(turning[: line.place]))  # its number among these
+    never = not turning[line.place] or (geared and len(limb) == 1)  # its motors turn with it
     for place in () if never else _singular_places(model, cluster, path, rows, limb):
         q = path.at(place)
         there = _Given.at(model, body, q[None], line.passive)
-        turns = there.turns[0, moved]
+        turns = there.turns[0][np.ix_(moved, turning)]
         if not np.isfinite(turns).all():
             continue  # the limb rests, and not its motors
-        if abs(np.linalg.svd(turns)[2][-1, there.place]) <= RANKLESS:
+        if abs(np.linalg.svd(turns)[2][-1, mine]) <= RANKLESS:
             continue  # others of the limb move alone, if they are not held
-        alone = bool(np.max(np.abs(turns[:, there.place])) <= RANKLESS * usual)
+        alone = bool(np.max(np.abs(turns[:, mine])) <= RANKLESS * usual)
         found[DeadPoint(_rounded(path.part.position(q, own)), "motors rest", alone)] = q
     return tuple(sorted(found.items(), key=lambda each: each[0]))
 
