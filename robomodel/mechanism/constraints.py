@@ -687,8 +687,12 @@ class LoopConstraint:
 
     def reduced(self, jacobian: Rows) -> list[list[Scalar]]:
         """K · expand."""
-        columns = list(zip(*self.expand, strict=True))
-        return [[sparse_dot(row, column) for column in columns] for row in jacobian]
+        columns = [[(i, x) for i, x in enumerate(column) if not is_zero(x)]
+                   for column in zip(*self.expand, strict=True)]  # fmt: skip
+        return [
+            [sparse_dot([row[i] for i, _ in column], [x for _, x in column]) for column in columns]
+            for row in jacobian
+        ]
 
     def _block(self, reduced: Rows, block: Block) -> tuple[list[list[Scalar]], list[float]]:
         """A diagonal block of K_d, and the units of its columns."""

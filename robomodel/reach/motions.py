@@ -69,11 +69,24 @@ class ClusterMotion:
         """Orthonormal motions (..., columns, mobility)."""
         return self._factored(q)[0]
 
-    def decomposed(self, q: Array) -> tuple[Array, Array]:
-        """The same, and the singular values (..., rank) of K without conditions that repeat."""
+    def with_dependent(self, q: Array, share: float) -> tuple[Array, Mask]:
+        """Motions of q (n, nq), and where K without conditions that repeat lost a rank.
+
+        There its least singular value is at most a share of the largest. The reciprocals of the
+        norms of inverse factors are below the least, so that few have to be computed.
+        """
         null, _, conditions = self._factored(q)
-        sizes = np.linalg.svd(conditions, compute_uv=False)[..., : self.rank]
-        return null, np.asarray(sizes)
+        lost = np.ones(len(conditions), dtype=bool)
+        if conditions.shape[1] == conditions.shape[2]:  # triangles
+            size = np.linalg.norm(conditions, axis=(1, 2))
+            pivots = np.abs(np.diagonal(conditions, axis1=1, axis2=2))
+            plain = np.min(pivots, axis=1, initial=np.inf) > share * size
+            inverse = np.linalg.norm(np.linalg.inv(conditions[plain]), axis=(1, 2))
+            lost[plain] = share * size[plain] * inverse >= 1.0
+        if lost.any():
+            sizes = np.linalg.svd(conditions[lost], compute_uv=False)[:, : self.rank]
+            lost[lost] = sizes[:, -1] <= share * sizes[:, 0]
+        return null, lost
 
     def oriented(self, q: Array) -> tuple[Array, Array]:
         """Motions N of q (n, nq), and the signs (n,) of det [K; Nᵀ], K without rows that repeat.

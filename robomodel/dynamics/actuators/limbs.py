@@ -36,16 +36,14 @@ def motions(model: Model, cluster: Cluster, spanning: Array) -> Array:
         flat = stack([x for row in rows for x in row], (len(spanning),))
         return flat.reshape(len(spanning), -1, cluster.nv)
     motion = ClusterMotion.of(model, cluster)
-    null, singular = motion.decomposed(spanning)
+    null, lost = motion.with_dependent(spanning, 1e-6)
     looped = [c for link in cluster.geometry.looped for c in link.freedoms]
     triangle = np.linalg.qr(null[:, looped], mode="r")
     regular = np.min(np.abs(np.diagonal(triangle, axis1=1, axis2=2)), axis=1) > MOVES
     if np.all(regular):
         null = null @ np.linalg.inv(triangle)
     result: Array = null * motion.unit[:, None]
-    # K loses a rank at change points
-    lost = singular[:, -1] <= 1e-6 * singular[:, 0]
-    result[lost] = np.nan
+    result[lost] = np.nan  # K loses a rank at change points
     return result
 
 

@@ -392,8 +392,8 @@ def _named(motion: ClusterMotion, sweep: Curve) -> Curve:
     """
     events = []
     for event in sweep.singularities:
-        sizes = motion.decomposed(np.array(event.joints))[1]
-        regular = motion.cluster.nv > 1 and sizes[-1] > WEAK * sizes[0]
+        (lost,) = motion.with_dependent(np.array([event.joints]), WEAK)[1]
+        regular = motion.cluster.nv > 1 and not lost
         events.append(replace(event, kind="dead point") if regular else event)
     return replace(sweep, singularities=tuple(events))
 
