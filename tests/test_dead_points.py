@@ -142,3 +142,17 @@ def test_where_all_joints_have_dead_points_none_is_better(leading: str) -> None:
     assert math.isinf(coordinates(report).chosen.worst)
     assert "coordinates" not in {each.check for each in report.findings}
     assert only(report, "singularity").severity == "warning"
+
+
+def test_rotors_that_move_a_knee_and_an_ankle_are_at_rest_at_the_ankle_s_dead_points() -> None:
+    """A differential moves both: the crank of the ankle's four-bar alone has dead points."""
+    report = rm.validate(rm.robots.load("tello"))
+    linkage = next(each for each in report.linkages if "left-knee" in each.cluster)
+    (of,) = linkage.coordinates
+    assert of.nearest is not None
+    cluster, q = linkage.motion.cluster, np.array(of.nearest.joints)
+    assert cluster.geometry.gap(q[None])[0] < 1e-12
+    resting = [c for c in range(linkage.velocities) if c not in cluster.columns]
+    k = cluster.geometry.evaluate(q)[1][:, resting]
+    assert np.linalg.svd(k, compute_uv=False)[-1] < 1e-9  # they move while both rotors rest
+    assert linkage.single(of.nearest.joints)["left-thigh-to-shin"] == 0.0  # it needs not move

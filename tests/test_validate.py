@@ -117,6 +117,7 @@ def test_tello_has_dead_points_in_its_differentials(name: str) -> None:
     joints = [each[2] for each in found]
     for side in ("left", "right"):
         assert any(f"'{side}-hip-clamp-to-hip-rotor" in joint for joint in joints)
+        assert any(f"'{side}-thigh-to-knee-ankle-rotor" in joint for joint in joints)
     # no note of signs of ratios: of 14 gears with arms, 4 reverse, on clamps and on second cranks
     notes = [each[1] for each in kinds(report) if each[0] == "note"]
     assert sorted(notes) == ["branches"] * 4

@@ -19,12 +19,13 @@ import numpy as np
 
 from robomodel.arrays import Array, Indices, Mask
 from robomodel.mechanism.continuation import Continuation, Ends, Points, joined
+from robomodel.mechanism.roots import root
 from robomodel.mechanism.walks import WALK_STRIDE, wander
 from robomodel.reach.groups import Group
 from robomodel.reach.parts import VARIED
 from robomodel.reach.paths import WEAK
 from robomodel.reach.uphill import projected
-from robomodel.tolerances import MOVES, SINGULAR, TINY, WITHIN, WRITTEN
+from robomodel.tolerances import MOVES, NOTHING, SINGULAR, TINY, WITHIN, WRITTEN
 
 STARTS, APART = 4, 0.5  # configurations from which σ is lowered, and how far these are apart
 # configurations times freedoms, about, from which Newton's steps lead to dead points, how many
@@ -33,7 +34,7 @@ MANY, LANDING, LANDED = 2000, 10, 16
 EQUALLY_NEAR = 1.0002  # times the least way: ends of searches that differ by less are equal
 WAYS, WIDE = (3, 4), 20  # points on each way from the start, strides between; least pairs too many
 STEPS, SHORTEST = 60, 1e-4  # of a search; share of a stride below which it goes no further
-FINER = 4  # points of a path, for each that it has
+FINER, GRID = 4, 10_000  # points of a path, for each that it has; of a product of paths
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,19 +59,71 @@ def sigma(basis: Array, choices: Indices) -> Array:
 # ---- one freedom ---------------------------------------------------------------------------------
 
 
-def along_path(group: Group, rows: Array) -> Array:
-    """σ (n, k) with its sign of each of these rows, along the path of a group of one freedom.
-
-    Points are equally far apart.
-    """
+def uniform(group: Group, count: int) -> Points:
+    """So many points along the path of a group of one freedom, equally far apart, within it."""
     lengths, points, along = group.path.lengths, group.path.points, group.along
-    s = np.linspace(lengths[0], lengths[-1], FINER * len(lengths))
+    s = np.linspace(lengths[0], lengths[-1], count)
     at = np.clip(np.searchsorted(lengths, s, side="right") - 1, 0, max(0, len(lengths) - 2))
     p = points[at]
     q, k, closed = along.corrected(p, (s - lengths[at])[:, None] * p.n[:, :, 0])
-    there = along.turned(p, q, k)[0][np.flatnonzero(closed)]
+    return along.turned(p, q, k)[0][np.flatnonzero(closed)]
+
+
+def along_path(group: Group, rows: Array) -> Array:
+    """σ (n, k) with its sign of each of these rows, along the path of a group of one freedom."""
+    there = uniform(group, FINER * len(group.path.lengths))
     rates = (rows @ there.n)[:, :, 0]
     return np.asarray(rates / np.maximum(np.linalg.norm(rates, axis=1, keepdims=True), TINY))
+
+
+def of_product(
+    groups: Sequence[Group], rows: Sequence[Array], choice: Sequence[int]
+) -> tuple[Array, Array | None, float]:
+    """σ (n,) of joints that paths of one freedom move together, over a grid of their product.
+
+    ``rows``: of each group. Also the dead point nearest to the start, as far as the grid tells, by
+    all positions (nq,), and the way there; nothing if det N_y has one sign everywhere.
+    """
+    points = [uniform(group, int(GRID ** (1.0 / len(groups)))) for group in groups]
+    rates = [(mine @ p.n)[:, :, 0] for mine, p in zip(rows, points, strict=True)]
+    ways = [
+        np.linalg.norm(_away(group, p.q), axis=1) for group, p in zip(groups, points, strict=True)
+    ]
+    shape = tuple(len(p.q) for p in points)
+    grid = np.stack(np.meshgrid(*map(np.arange, shape), indexing="ij"), axis=-1).reshape(
+        -1, len(shape)
+    )
+    moving = np.stack([x[grid[:, g]] for g, x in enumerate(rates)], axis=2)
+    of = list(choice)
+    values = sigma(np.linalg.qr(moving)[0], np.tile(of, (len(grid), 1)))
+    signs = np.linalg.slogdet(moving[:, of])[0].reshape(shape)
+    far = np.linalg.norm([x[grid[:, g]] for g, x in enumerate(ways)], axis=0).reshape(shape)
+    found = []
+    for g in range(len(shape)):
+        ahead, behind = np.moveaxis(signs, g, 0)[1:], np.moveaxis(signs, g, 0)[:-1]
+        near = np.where(ahead * behind <= 0.0, np.moveaxis(far, g, 0)[:-1], np.inf)
+        at = np.unravel_index(int(np.argmin(near)), near.shape)
+        found.append((float(near[at]), g, (*at[1 : g + 1], at[0], *at[g + 1 :])))
+    away, g, cell = min(found)
+    if math.isinf(away):
+        return values, None, away
+    q, group, here = groups[0].start.copy(), groups[g], points[g][np.array([cell[g]])]
+    for other, p, n in zip(groups, points, cell, strict=True):
+        q[other.places] = p.q[n, other.places]
+    others = np.stack([x[n] for x, n in zip(rates, cell, strict=True)], axis=1)[of]
+    step = group.along.mechanism.away(here.q, points[g].q[[cell[g] + 1]])
+
+    def there(share: float) -> tuple[float, Array]:
+        at, k, _ = group.along.corrected(here, share * here.n[:, :, 0] * np.linalg.norm(step))
+        turned = group.along.turned(here, at, k)[0]
+        others[:, g] = (rows[g][of] @ turned.n[0])[:, 0]
+        return float(np.linalg.det(others)), at[0]
+
+    ends = there(0.0)[0], there(1.0)[0]
+    share = root(lambda x: there(x)[0], (0.0, 1.0), ends, NOTHING)
+    q[group.places] = there(share)[1][group.places]
+    away = math.hypot(*(float(np.linalg.norm(_away(each, q[None]))) for each in groups))
+    return values, q, away
 
 
 def least(values: Array) -> Array:

@@ -565,6 +565,11 @@ def _coordinates(
     rows = [linkage.split.rows(group, columns) / motion.unit[columns][:, None]
             for group in linkage.groups]  # fmt: skip
     moved = np.array([np.max(np.abs(mine), axis=1, initial=0.0) > MOVES for mine in rows])
+    independent = [n for n, c in enumerate(columns) if c in motion.cluster.columns]
+    if np.any(np.sum(moved[:, independent], axis=0) > 1):
+        if all(group.freedoms == 1 for group in linkage.groups):
+            yield _of_product(motion, linkage, rows, independent)
+        return
     for group, mine, moves in zip(linkage.groups, rows, moved, strict=True):
         alone = np.flatnonzero(moves & (np.sum(moved, axis=0) == 1)).tolist()
         chosen = [n for n, c in enumerate(columns) if c in motion.cluster.columns and moves[n]]
@@ -581,6 +586,20 @@ def _coordinates(
                 found = of.on_path() if group.freedoms == 1 else of.searched(linkage)
             before[group] = found, of.labels
             yield found
+
+
+def _of_product(
+    motion: ClusterMotion, linkage: Linkage, rows: Sequence[Array], independent: Sequence[int]
+) -> Coordinates:
+    """The coordinates of groups of one freedom each, of which a joint moves with several."""
+    values, q, away = dead_points.of_product(linkage.groups, rows, independent)
+    nearest = None
+    if q is not None:
+        whole = linkage.split.followers.completed(q[None])[0]
+        nearest = DeadPoint(tuple(whole.tolist()), away)
+    worst = math.inf if nearest else 1.0 / max(float(np.min(values)), TINY)
+    chosen = Choice(motion.cluster.independent, worst, median(1.0 / np.maximum(values, TINY)))
+    return Coordinates(chosen, chosen, len(values), len(values), nearest)
 
 
 @dataclass(frozen=True, eq=False)

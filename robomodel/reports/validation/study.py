@@ -399,10 +399,13 @@ def _singularities(linkage: LinkageStudy) -> Iterator[str]:
     for each in linkage.coordinates:
         if each.searched:
             found = "Dead points" if each.nearest else "No dead points"
+            found += f" of {few(each.chosen.joints)} were found"
+            if each.searched == each.known:
+                yield f"{found} on a grid of {each.known} states over all that its paths reach."
+                continue
             yield (
-                f"{found} of {few(each.chosen.joints)} were found by searches from {each.searched} "
-                f"of {each.known} states that random walks reach"
-                f"{'' if each.nearest else '; elsewhere there may be some'}."
+                f"{found} by searches from {each.searched} of {each.known} states that random "
+                f"walks reach{'' if each.nearest else '; elsewhere there may be some'}."
             )
 
 
