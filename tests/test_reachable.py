@@ -400,20 +400,26 @@ def check_ways(
     telling, along = group.telling, group.along
     if repeated:
         along = replace(along, mechanism=Repeated(along.mechanism))
-    sheet = Sheet(along, telling)
+    sheet = Sheet(along, telling.rows, np.full(len(joints), high - low))
     assert (sheet.at(group.origin.q).c is not None) == repeated
     goals = np.random.default_rng(0).uniform(low, high, (300, len(joints)))
     rows = np.zeros(len(goals), dtype=int)
-    found, ends = sheet.lead(sheet.at(group.origin.q)[rows], goals)
+    ways = goals - group.origin.q[:, telling.places]
+    found, arrived, until = sheet.lead(sheet.at(group.origin.q)[rows], ways)
     points, why, _ = lead(group.along, group.origin[rows], telling, goals)
-    arrived = ends == Ends.FINE
     assert 30 < np.count_nonzero(arrived) < 270
     assert np.mean(arrived != (why == Ends.FINE)) < 0.01  # at most next to the sheet's end
     both = arrived & (why == Ends.FINE)
     np.testing.assert_allclose(found.q[both], points.q[both], atol=1e-9)
     np.testing.assert_allclose(found.q[arrived][:, telling.places], goals[arrived], atol=1e-10)
+    went = found.q[:, telling.places] - group.origin.q[:, telling.places]
+    times = np.sum(went * ways, axis=1) / np.sum(ways**2, axis=1)
+    np.testing.assert_allclose(went, times[:, None] * ways, atol=1e-10)  # straight on
+    assert np.all(times[~arrived] <= until[~arrived] + 1e-12)
+    assert np.all(until <= 1.0)
     _, gap, k = along.mechanism.step(found.q, np.zeros((len(goals), along.columns)))
-    assert np.max(np.abs(gap)) < 1e-12
+    assert np.max(np.abs(gap[arrived])) < 1e-12
+    assert np.max(np.abs(gap)) < 1e-7
     assert np.max(np.abs(k @ found.rates)) < 1e-9 * np.max(np.abs(found.rates))
     np.testing.assert_allclose(telling.rows @ found.rates - np.eye(len(joints)), 0.0, atol=1e-12)
     return goals[arrived]

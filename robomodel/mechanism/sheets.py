@@ -1,18 +1,19 @@
-"""Ways on a sheet, where the positions of some joints tell a mechanism's configuration.
+"""Ways on a sheet, where some joints tell a mechanism's configuration.
 
-Of the n columns of K, of rank r, m = n - r joints y have the rows Y of velocities, and Z is a basis
+Of the n columns of K, of rank r, m = n - r velocities ẏ of joints have the rows Y, and Z is a basis
 of the motions in which they rest. C K Z, with r combinations C of conditions, is regular but where
-K loses a rank, and at dead points of y. A stride moves y straight towards its goal, all else by the
-rates G = ∂q/∂y, and closes loops by Newton's method along Z alone, which leaves y where it shall
-be. It is refused by what refuses strides of :mod:`robomodel.mechanism.continuation`, as rates at
-both ends say: cosines between motions are the singular values of L⁻¹ Gᵀ G' L'⁻ᵀ, L Lᵀ = GᵀG, and
-its determinant is negative beyond a dead point of y.
+K loses a rank, and at dead points of y. A stride moves y straight on, all else by the rates
+G = ∂q/∂y and by how these have changed, and closes loops by Newton's method along Z alone, which
+leaves y where it shall be. It is refused by what refuses strides of
+:mod:`robomodel.mechanism.continuation`, as rates at both ends say: squares of cosines between
+motions are the eigenvalues of (GᵀG)⁻¹ GᵀG' (G'ᵀG')⁻¹ G'ᵀG, and det GᵀG' is negative beyond a dead
+point of y.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 
 import numpy as np
@@ -32,67 +33,72 @@ from robomodel.mechanism.continuation import (
     Continuation,
     solved,
 )
-from robomodel.mechanism.walks import LONGEST_LEAD, Positions
-from robomodel.tolerances import CLOSED, CONVERGED, EXACTLY_CLOSED, TINY, WITHIN
+from robomodel.mechanism.walks import LONGEST_LEAD
+from robomodel.tolerances import CLOSED, EXACTLY_CLOSED, NEARLY_CLOSED, TINY, WITHIN
 
-STRIDE = 0.4  # [rad, sizes] at most; a quarter of one that is refused is tried next
-SHORTEST = 0.02  # [rad, sizes]: goals that a shorter one would lead towards are beyond the sheet
+STRIDE = 1.0  # [rad, sizes] at most
+# of a stride's length: what Newton's method shall add to it; of joints' ranges: where strides can
+# be no longer, a way has come to its end
+CORRECTION, LEAST = 0.1, 0.003
 
 
 @dataclass(frozen=True, eq=False)
 class Places:
     """Closed configurations q (n, nq) on a sheet.
 
-    With the rates G (n, columns, m), the sign (n,) of det C K Z, and C (n, r, rows); without any
-    where no conditions are repeated.
+    With the rates G (n, columns, m), ``squares`` (GᵀG)⁻¹ (n, m, m), the sign (n,) of det C K Z, and
+    C (n, r, rows); without any where no conditions are repeated.
     """
 
     q: Array
     rates: Array
+    squares: Array
     signs: Array
     c: Array | None
 
     def __getitem__(self, rows: Indices | Mask | slice) -> Places:
         c = None if self.c is None else self.c[rows]
-        return Places(self.q[rows], self.rates[rows], self.signs[rows], c)
+        return Places(self.q[rows], self.rates[rows], self.squares[rows], self.signs[rows], c)
 
     def move(self, rows: Indices, others: Places) -> None:
         """Set some rows to others."""
-        self.q[rows], self.rates[rows], self.signs[rows] = others.q, others.rates, others.signs
-        if self.c is not None and others.c is not None:
-            self.c[rows] = others.c
+        for each in fields(self):
+            if (mine := getattr(self, each.name)) is not None:
+                mine[rows] = getattr(others, each.name)
 
 
 def together(parts: Sequence[Places]) -> Places:
     """The places of several, one after the other."""
     some = [p.c for p in parts if p.c is not None]
-    q, rates, signs = (np.concatenate([getattr(p, name) for p in parts])
-                       for name in ("q", "rates", "signs"))  # fmt: skip
-    return Places(q, rates, signs, np.concatenate(some) if some else None)
+    q, rates, squares, signs = (np.concatenate([getattr(p, name) for p in parts])
+                                for name in ("q", "rates", "squares", "signs"))  # fmt: skip
+    return Places(q, rates, squares, signs, np.concatenate(some) if some else None)
 
 
 @dataclass(frozen=True, eq=False)
 class Sheet:
-    """A sheet of ``joints``, as many as a mechanism has freedoms, which ``along`` is refused to
-    leave.
+    """A sheet of joints with as many velocities as a mechanism has freedoms.
+
+    ``along`` may not leave it. ``rows`` (m, columns) of these velocities; ``ranges`` (m,) over
+    which they move joints, about.
     """
 
     along: Continuation
-    joints: Positions
+    rows: Array
+    ranges: Array
 
     @cached_property
     def _pull(self) -> Array:
         """Motions (columns, m) of the joints, each alone."""
-        return np.asarray(np.linalg.pinv(self.joints.rows))
+        return np.asarray(np.linalg.pinv(self.rows))
 
     @cached_property
     def _rest(self) -> Array:
         """Z (columns, r): the columns in which no joint moves, where these are enough."""
-        rows = self.joints.rows
-        still = np.flatnonzero(~np.any(rows != 0.0, axis=0))
+        still = np.flatnonzero(~np.any(self.rows != 0.0, axis=0))
         if len(still) == self.along.rank:
             return np.eye(self.along.columns)[:, still]
-        return np.asarray(np.linalg.svd(rows)[2][len(rows) :].T)
+        return np.asarray(np.linalg.svd(self.rows)[2][len(self.rows) :].T)
 
     @cached_property
     def _still(self) -> Indices | None:
@@ -111,107 +117,155 @@ class Sheet:
         return self.along.mechanism.step(q, d)
 
     def _placed(self, q: Array, k: Array) -> Places:
-        """Closed configurations with their K."""
+        """Closed configurations with their K; det C K Z is positive where conditions repeat."""
         square, c = self._resting(k), None
         if k.shape[1] > self.along.rank:
             basis, square = np.linalg.qr(square)
-            c = np.swapaxes(basis, 1, 2)
+            signs = np.prod(np.sign(np.diagonal(square, axis1=1, axis2=2)), axis=1)
+            sides = np.where(signs < 0.0, -1.0, 1.0)[:, None]
+            basis[:, :, 0] *= sides
+            square[:, 0] *= sides
+            c, signs = np.swapaxes(basis, 1, 2), np.ones(len(q))
             k = c @ k
+        else:
+            signs = np.linalg.slogdet(square)[0]
         rates = self._pull - self._rest @ solved(square, k @ self._pull)
-        return Places(q, rates, np.linalg.slogdet(square)[0], c)
+        squares = np.asarray(np.linalg.inv(np.swapaxes(rates, 1, 2) @ rates))
+        return Places(q, rates, squares, signs, c)
 
     # ---- a stride
 
-    def _moved(self, p: Places, way: Array) -> tuple[Array, Array, Array]:
-        """p moved along ``way`` (n, columns), then closed along Z: q, K, what each ends with.
+    def _moved(self, p: Places, way: Array, exact: Mask) -> tuple[Array, Array, Array, Array]:
+        """p moved along ``way`` (n, columns), then closed along Z.
 
-        The corrections of a stride that is refused for their size are not taken to their end.
+        q, K, what each ends with, and the lengths of corrections, as shares of the way's. Where it
+        shall not be ``exact`` loops are nearly closed. The corrections of a stride that is refused
+        for their size are not taken to their end.
         """
         q, phi, k = self._step(p.q, way)
         left = _combined(p.c, phi)
         gap, added = _worst(left), np.zeros_like(way)
-        most = MOST_CORRECTION * np.linalg.norm(way, axis=1) + WITHIN
-        ends, going = np.full(len(q), FINE), np.flatnonzero(gap > GAP)
-        for _ in range(10):  # steps of Newton's method: 3.3 are taken
+        enough, size = np.where(exact, GAP, NEARLY_CLOSED), np.linalg.norm(way, axis=1)
+        most = MOST_CORRECTION * size + WITHIN
+        ends, going = np.full(len(q), FINE), np.flatnonzero(gap > enough)
+        at, now, jacobian = q[going], left[going], k[going]
+        for _ in range(10):  # steps of Newton's method: 1.7 are taken
             if not len(going):
                 break
             c = None if p.c is None else p.c[going]
-            square = self._resting(k[going] if c is None else c @ k[going])
-            step = -solved(square, left[going][:, :, None])[:, :, 0] @ self._rest.T
+            square = self._resting(jacobian)
+            square = square if c is None else c @ square
+            step = -solved(square, now[:, :, None])[:, :, 0]
+            step = step @ self._rest.T
             added[going] += step
             near = np.linalg.norm(added[going], axis=1) <= most[going]
-            ends[going[~near]] = FAR
-            going, step, c = going[near], step[near], None if c is None else c[near]
-            ahead, phi1, k1 = self._step(q[going], step)
-            after = _combined(c, phi1)
-            size = _worst(after)
-            better = size < GAIN * gap[going]
-            going = going[better]
-            q[going], phi[going], k[going] = ahead[better], phi1[better], k1[better]
-            left[going], gap[going] = after[better], size[better]
-            going = going[gap[going] > GAP]
+            if not near.all():
+                ends[going[~near]] = FAR
+                going, step, at = going[near], step[near], at[near]
+                c = None if c is None else c[near]
+            at, phi1, jacobian = self._step(at, step)
+            now = _combined(c, phi1)
+            worst = _worst(now)
+            better = worst < GAIN * gap[going]
+            on = going if better.all() else going[better]
+            rows = slice(None) if better.all() else better
+            q[on], phi[on], gap[on] = at[rows], phi1[rows], worst[rows]
+            k[on] = jacobian[rows]
+            more = better & (worst > enough[going])
+            going, at, now, jacobian = going[more], at[more], now[more], jacobian[more]
         far = np.maximum(1.0, _worst(q))  # numbers' rounding grows so
-        closed = gap <= EXACTLY_CLOSED * far
+        nearly = np.where(exact, 0.0, NEARLY_CLOSED)
+        closed = gap <= np.maximum(EXACTLY_CLOSED * far, nearly)
         if p.c is not None:
             slack = self.along.slack
             least = np.maximum(EXACTLY_CLOSED, np.minimum(slack, CLOSED)) * far[:, None]
+            least = np.maximum(least, nearly[:, None])
             closed &= np.all(np.abs(phi) <= np.maximum(least, slack), axis=1)
         if self.along.also is not None:
             closed &= self.along.also(q)
-        return q, k, np.where((ends == FINE) & ~closed, OPEN, ends)
+        share = np.linalg.norm(added, axis=1) / np.maximum(size, TINY)
+        return q, k, np.where((ends == FINE) & ~closed, OPEN, ends), share
 
-    def _stride(self, p: Places, way: Array) -> tuple[Places, Array]:
-        """Places that strides from p along ``way`` lead to, and what each ends with (n,)."""
-        q, k, ends = self._moved(p, way)
-        beyond = np.any(self.along.limits.beyond(q) > WITHIN, axis=1)
+    def _stride(self, p: Places, way: Array, exact: Mask) -> tuple[Places, Array, Array]:
+        """Places that strides from p along ``way`` lead to, and what each ends with (n,).
+
+        Also the shares of corrections.
+        """
+        q, k, ends, share = self._moved(p, way, exact)
+        within = np.where(exact, WITHIN, NEARLY_CLOSED)[:, None]
+        beyond = np.any(self.along.limits.beyond(q) > within, axis=1)
         ends = np.where((ends == FINE) & beyond, LIMIT, ends)
         fine = np.flatnonzero(ends == FINE)
-        here, there = p[fine], self._placed(q[fine], k[fine])
-        turns = _turns(here.rates, there.rates)
-        passed = np.linalg.det(turns) <= 0.0
-        cosines = np.linalg.svd(turns, compute_uv=False)[:, -1]
-        ends[fine] = np.where(passed, SHEET, np.where(cosines < TURNED, TURN, FINE))
-        flipped = np.flatnonzero((ends[fine] == FINE) & (here.signs * there.signs <= 0.0))
+        if len(fine) < len(ends):
+            p, q, k = p[fine], q[fine], k[fine]
+        there = self._placed(q, k)
+        passed, turned = _turns(p, there)
+        signs = there.signs
+        if p.c is not None:
+            signs = np.linalg.slogdet(p.c @ self._resting(k))[0]
+        ends[fine] = np.where(passed, SHEET, np.where(turned, TURN, FINE))
+        flipped = np.flatnonzero((ends[fine] == FINE) & (p.signs * signs <= 0.0))
         if len(flipped):  # K has lost a rank on the way
-            begun = self.along.at(here.q[flipped])
+            begun = self.along.at(p.q[flipped])
             ends[fine[flipped]] = self.along.led(begun, there.q[flipped])[1]
-        return there[ends[fine] == FINE], ends
+        good = ends[fine] == FINE
+        return there if good.all() else there[good], ends, share
 
-    def lead(self, p: Places, goals: Array) -> tuple[Places, Array]:
-        """Places led straight to where the joints are at ``goals`` (n, m), or towards it.
+    def lead(self, p: Places, ways: Array) -> tuple[Places, Mask, Array]:
+        """Places led straight on, with constant velocities ``ways`` (n, m) of the joints.
 
-        The last of each, and what stopped it, nothing where it arrived.
+        Also which arrive after unit time, and the times (n,) before which the others have come to
+        their ends; loops of these may be nearly closed. Limits end a way at once; else shorter
+        strides are tried.
         """
-        places, p = self.joints.places, p[np.arange(len(p.q))]  # a copy, whose rows are moved
-        missing = goals - p.q[:, places]
-        ends, longest = np.zeros(len(goals), dtype=int), np.full(len(goals), STRIDE)
-        going = np.flatnonzero(np.linalg.norm(missing, axis=1) > CONVERGED)
+        p = p[np.arange(len(p.q))]  # a copy, whose rows are moved
+        now, until, arrived = np.zeros(len(ways)), np.ones(len(ways)), np.zeros(len(ways), bool)
+        bends, longest = np.zeros((len(ways), self.along.columns)), np.full(len(ways), STRIDE)
+        going = np.arange(len(ways))
         for _ in range(LONGEST_LEAD):
             if not len(going):
                 break
-            here = p[going]
-            way = (here.rates @ missing[going][:, :, None])[:, :, 0]
-            size = np.linalg.norm(way, axis=1, keepdims=True)
-            way *= np.minimum(1.0, longest[going][:, None] / np.maximum(size, TINY))
-            there, end = self._stride(here, way)
-            ends[going], fine = end, end == FINE
+            here, way = p[going], ways[going]
+            rates = (here.rates @ way[:, :, None])[:, :, 0]
+            speed = np.maximum(np.linalg.norm(rates, axis=1), TINY)
+            left, t = 1.0 - now[going], longest[going] / speed
+            last = t >= left
+            t = np.where(last, left, t)
+            time = t[:, None]
+            there, end, share = self._stride(here, time * (rates + 0.5 * time * bends[going]), last)
+            fine = end == FINE
+            until[going] = now[going] + t
             on = going[fine]
+            change = (there.rates @ way[fine][:, :, None])[:, :, 0] - rates[fine]
+            bends[on] = change / time[fine]
             p.move(on, there)
-            missing[on] = goals[on] - there.q[:, places]
-            longest[going] = np.where(fine, np.minimum(2.0 * longest[going], STRIDE),
-                                      0.25 * longest[going])  # fmt: skip
-            off = np.linalg.norm(missing[going], axis=1)
-            going = going[(off > CONVERGED) & (longest[going] > SHORTEST)]
-        arrived = np.linalg.norm(missing, axis=1) <= CONVERGED
-        return p, np.where(arrived, FINE, np.where(ends, ends, FAR))
+            now[on], arrived[on] = until[on], last[fine]
+            longer = np.minimum(np.sqrt(CORRECTION / np.maximum(share, TINY)), 2.0)
+            next_ = speed * t * np.where(fine, longer, MOST_CORRECTION)
+            longest[going] = np.minimum(next_, STRIDE)
+            least = speed * LEAST / np.linalg.norm(way / self.ranges, axis=1)
+            going = going[~arrived[going] & (end != LIMIT) & (longest[going] >= least)]
+        return p, arrived, until
 
 
-def _turns(g: Array, h: Array) -> Array:
-    """Products (n, m, m) of orthonormal bases of the motions with rates G, and G'."""
-    across = np.swapaxes(g, 1, 2)
-    low, other = np.linalg.cholesky(across @ g), np.linalg.cholesky(np.swapaxes(h, 1, 2) @ h)
-    half = np.swapaxes(np.linalg.solve(low, across @ h), 1, 2)
-    return np.swapaxes(np.linalg.solve(other, half), 1, 2)
+def _turns(p: Places, there: Places) -> tuple[Mask, Mask]:
+    """Masks: strides that have passed dead points of the joints; those whose motions have turned.
+
+    The sum of squared cosines is the trace of (GᵀG)⁻¹ (GᵀG') (G'ᵀG')⁻¹ (G'ᵀG); if it lacks little
+    of their number, the least need not be known.
+    """
+    g, h = p.rates, there.rates
+    across = np.swapaxes(g, 1, 2) @ h
+    passed = np.linalg.det(across) <= 0.0
+    sums = np.sum((p.squares @ across) * (across @ there.squares), axis=(1, 2))
+    turned = sums < across.shape[1] - 1.0 + TURNED**2
+    some = np.flatnonzero(turned & ~passed)
+    if len(some):
+        products = p.squares[some] @ across[some] @ there.squares[some]
+        products = products @ np.swapaxes(across[some], 1, 2)
+        squares = np.linalg.eigvals(products).real
+        turned[some] = np.min(squares, axis=1) < TURNED**2
+    return passed, turned
 
 
 def _combined(c: Array | None, phi: Array) -> Array:

@@ -35,7 +35,7 @@ from robomodel.mechanism.continuation import (
     Points,
     joined,
 )
-from robomodel.mechanism.copies import Image, images
+from robomodel.mechanism.copies import Image, as_written, images
 from robomodel.mechanism.joints import Revolute
 from robomodel.mechanism.walks import (
     LONGEST_LEAD,
@@ -52,7 +52,7 @@ from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import Cluster, columns_of, spanning_start, velocity_units
 from robomodel.model.model import Model
 from robomodel.model.spins import find_spins
-from robomodel.reach.targets import Explored
+from robomodel.reach.targets import Box, Explored
 from robomodel.tolerances import CLOSED, MOVES, NOTHING, RANK, TINY, WITHIN
 
 if TYPE_CHECKING:
@@ -65,7 +65,6 @@ FEW_STRIDES, MANY_STRIDES = 4, 24  # from such a point to a configuration that i
 TRIED, MANY_TRIED = 12, (48, 100)
 # walks from a configuration, nearest points to which ways lead from their ends, strides of these
 WALKED, BY_WALKS, ROUNDS_OF_WALKS = 16, (2, 40), (1, 5)
-LEAST_SHARE = 0.1  # of a box of joints' positions: with less of it reached, walks are shorter
 SAME_POINT = 1e-7  # [rad, sizes] between a configuration and where a stride along a path leads
 CHAIN = 30.0  # frames that are off by e each miss each other by up to so many e
 GROUP_SEED = 20250117
@@ -166,7 +165,7 @@ class Group:
         own: Rows (columns, n) of its velocities by its motions, in comparable units.
         rates: The same (nv, n) of its cluster's independent velocities.
         barriers: Its limits from another start.
-        telling: Joints that tell where it is, of its sheet.
+        telling: Joints that tell where it is, of its sheet; balls have no places.
         original: The group of a linkage before it of which it is a copy, and the map from there.
     """
 
@@ -195,16 +194,10 @@ class Group:
         along = replace(self.along, limits=self.barriers(q), crossed=[])
         return replace(self, start=q, along=along, original=None)
 
-    def on_sheet(self, rows: Array, telling: Sequence[int] = ()) -> Group:
-        """Its part up to dead points of joints with these rows (k, n) of velocities.
-
-        ``telling``: places in q of these joints, if draws are to be uniform in them.
-        """
-        places = self.joints.places.tolist()
-        mine = [places.index(place) for place in telling if place in places]
-        joints = Positions(self.joints.rows[mine], self.joints.places[mine])
-        along = replace(self.along, sheet=rows, crossed=[])
-        return replace(self, along=along, telling=joints if mine else None, original=None)
+    def on_sheet(self, telling: Positions, *, uniform: bool = True) -> Group:
+        """Its part up to dead points of joints; draws are uniform in these, or by volume."""
+        along = replace(self.along, sheet=units(telling.rows), crossed=[])
+        return replace(self, along=along, telling=telling if uniform else None, original=None)
 
     def narrowed(self, ends: Mapping[int, tuple[float, float]]) -> Group:
         """Its part between these ends too, by places in q."""
@@ -227,6 +220,23 @@ class Group:
         whole = self.whole[~np.isin(self.whole, places)]
         along = replace(self.along, limits=limits, crossed=[])
         return replace(self, along=along, turning=turning, whole=whole, original=None)
+
+    def copying(self, original: Group, image: Image) -> Group:
+        """The group as a copy of another, if it has the like sheet and limits; else as it is."""
+        mine, others = self.along.limits, original.along.limits
+        signs = dict(image.places)
+        ends = np.stack([others.low, others.high])
+        turned = [signs.get(place, 0.0) < 0.0 for place in others.places.tolist()]
+        ends[:, turned] = -ends[::-1, turned]
+        sheet, other = (np.zeros((0, 0)) if each.along.sheet is None else np.abs(each.along.sheet)
+                        for each in (self, original))  # fmt: skip
+        alike = (
+            np.array_equal(mine.places, others.places)
+            and as_written(np.stack([mine.low, mine.high]), ends, CHAIN)
+            and sheet.shape == other.shape
+            and as_written(sheet, other)
+        )
+        return replace(self, original=(original, image)) if alike else self
 
     @cached_property
     def origin(self) -> Points:
@@ -258,15 +268,17 @@ class Group:
 
     @cached_property
     def _image_of_pool(self) -> Points | None:
-        """The original's pool, closed again, within the own limits.
+        """The original's pool as of :meth:`_imaged`; None without an original."""
+        return None if self.original is None else self._imaged(self.original[0].pool.q)
 
-        None without an original, or if a point is not closed, not regular, or not in the chart of
-        where the map puts it, or if no stride leads from the start to the original's.
+    def _imaged(self, q: Array) -> Points | None:
+        """Images of the original at q (n, nq), closed again, within the own limits.
+
+        None if a point is not closed, not regular, or not in the chart of where the map puts it, or
+        if no stride leads from the start to the original's.
         """
-        if self.original is None:
-            return None
-        original = self.original[0]
-        points, fine = self._images(np.concatenate([original.origin.q, original.pool.q]))
+        assert self.original is not None
+        points, fine = self._images(np.concatenate([self.original[0].origin.q, q]))
         if not np.all(fine):
             return None
         if self.along.led(self.origin, points.q[:1])[1][0] != Ends.FINE:
@@ -286,20 +298,24 @@ class Group:
 
     @cached_property
     def explored(self) -> Explored | None:
-        """Its sheet as far as ways lead that its ``telling`` joints take between their limits.
-
-        None where these do not tell it, have no limits, or reach little of the box between these.
-        """
+        """Its sheet between limits of its ``telling`` joints; None without these."""
         limits, joints = self.along.limits, self.telling
         if joints is None or not 1 < self.freedoms == len(joints.places):
             return None
+        turns = joints.places < 0
         mine = [limits.places == place for place in joints.places.tolist()]
         low = np.array([np.max(limits.low[at], initial=-np.inf) for at in mine])
         high = np.array([np.min(limits.high[at], initial=np.inf) for at in mine])
+        start = self.start[joints.places]
+        low, high = np.where(turns, -math.pi, low - start), np.where(turns, math.pi, high - start)
         if not (np.isfinite(low).all() and np.isfinite(high).all()):
             return None
-        found = Explored.of(self.along, self.origin, joints, low, high)
-        return found if found.share > LEAST_SHARE else None
+        box = Box(self.start, low, high, turns)
+        if self.original is not None and (other := self.original[0].explored) is not None:
+            image = self._imaged(other.found.q)
+            if image is not None:
+                return Explored.at(self.along, image.q, joints.rows, box)
+        return Explored.of(self.along, self.origin, joints.rows, box)
 
     def draw(self, rng: Generator, count: int, thinned: Array | None = None) -> Points:
         """Points of it, uniform by volume; ``thinned``: uniform in joints with these rows."""

@@ -28,6 +28,7 @@ from robomodel.arrays import Array, Indices, Mask
 from robomodel.errors import UnknownNameError, check_names, few
 from robomodel.mechanism.constraints import LinearConstraint
 from robomodel.mechanism.continuation import Ends
+from robomodel.mechanism.walks import Positions
 from robomodel.mobility.exploration import column_ranges
 from robomodel.model.configurations.following import integrate_open
 from robomodel.model.derived import cached_on_model
@@ -68,15 +69,22 @@ class Linkage:
         return all(group.contains(at, quick=True)[0] if quick else group.leads_to(at[0])
                    for group in self.groups)  # fmt: skip
 
-    def rows(self, joints: Sequence[str]) -> list[Array]:
-        """Rows (k, n) of the velocities of joints of one freedom by the motions of each group.
+    def told(self, joints: Sequence[str]) -> list[Positions]:
+        """The velocities of joints by the motions of each group, without those that rest in it.
 
-        Without those that a group does not move.
+        Those of balls have places -1.
         """
-        links = self.cluster.geometry.links
-        columns = [link.v for name, link in zip(self.cluster.joints, links, strict=True)
-                   if name in joints and link.joint.nv == 1]  # fmt: skip
-        return [units(self.split.rows(group, columns)) for group in self.groups]
+        links = [link for name, link in zip(self.cluster.joints, self.cluster.geometry.links,
+                                            strict=True) if name in joints]  # fmt: skip
+        columns = [c for link in links for c in link.freedoms]
+        places = np.array([link.q if link.joint.nv == 1 else -1
+                           for link in links for _ in link.freedoms], dtype=np.intp)  # fmt: skip
+        found = []
+        for group in self.groups:
+            rows = self.split.rows(group, columns)
+            moved = np.linalg.norm(rows, axis=1) > NOTHING
+            found.append(Positions(rows[moved], places[moved]))
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -286,14 +294,25 @@ class Reachable:
 
     def narrowed(self, ends: Mapping[str, tuple[float, float]]) -> Reachable:
         """Its part in which joints of linkages are between these ends, by name."""
-        linkages = list[Linkage]()
+        groups = list[list[Group]]()
         for linkage in self.linkages:
             links = linkage.cluster.geometry.links
             mine = {links[n].q: ends[name] for n, name in enumerate(linkage.cluster.joints)
                     if name in ends}  # fmt: skip
-            groups = tuple(each.narrowed(mine) for each in linkage.groups)
-            linkages.append(replace(linkage, groups=groups))
-        return replace(self, linkages=tuple(linkages))
+            groups.append([each.narrowed(mine) for each in linkage.groups])
+        return replace(self, linkages=self._with(groups))
+
+    def _with(self, groups: Sequence[Sequence[Group]]) -> tuple[Linkage, ...]:
+        """The linkages with parts of their groups, which are copies as before where they can be."""
+        parts = {each: part for linkage, mine in zip(self.linkages, groups, strict=True)
+                 for each, part in zip(linkage.groups, mine, strict=True)}  # fmt: skip
+        for each, part in parts.items():
+            if each.original is not None and (original := parts.get(each.original[0])) is not None:
+                parts[each] = part.copying(original, each.original[1])
+        return tuple(
+            replace(linkage, groups=tuple(parts[each] for each in linkage.groups))
+            for linkage in self.linkages
+        )
 
     def spread(self, rng: Generator, count: int) -> Array:
         """Draws, and the limits at which linkages of one freedom end (n, nq)."""
@@ -334,20 +353,16 @@ class Reachable:
             joints, self.model.joint_names, "no joint ", f" in '{self.model.name}'",
             error=UnknownNameError,
         )  # fmt: skip
-        linkages, thinned = [], []
+        groups, thinned = list[list[Group]](), list[tuple[Array | None, ...]]()
         for linkage in self.linkages:
-            rows = linkage.rows(joints)
+            told = linkage.told(joints)
+            rows = [units(each.rows) for each in told]
             if any(map(len, rows)):
                 _check_sheet(linkage, rows, joints)
-            links = zip(linkage.cluster.joints, linkage.cluster.geometry.links, strict=True)
-            telling = [link.q for name, link in links if name in joints] if uniform else []
-            groups = [
-                group.on_sheet(mine, telling) if len(mine) else group
-                for group, mine in zip(linkage.groups, rows, strict=True)
-            ]
-            linkages.append(replace(linkage, groups=tuple(groups)))
+            groups.append([group.on_sheet(mine, uniform=uniform) if len(mine.rows) else group
+                           for group, mine in zip(linkage.groups, told, strict=True)])  # fmt: skip
             thinned.append(tuple(mine if len(mine) and uniform else None for mine in rows))
-        return replace(self, linkages=tuple(linkages), thinned=tuple(thinned))
+        return replace(self, linkages=self._with(groups), thinned=tuple(thinned))
 
 
 def _check_sheet(linkage: Linkage, rows: Sequence[Array], joints: Sequence[str]) -> None:

@@ -1,86 +1,179 @@
 """Points of a sheet that are uniform in the joints that tell where it is, each led to by a path.
 
 Random walks cross a set in steps that are short in each of its joints, and the far parts of a large
-one have too few of their points. On a sheet, where joints tell the configuration, positions of
-these are drawn in a box instead, and led to from the nearest points that were reached before; those
-that no way leads to are not of the sheet. So it is explored first, from its origin on.
+one have too few of their points. On a sheet, where joints tell the configuration, straight ways of
+these lead on through a place, both ways to where the sheet ends: a chord. A point anywhere on it
+stands for the set as the place does (hit and run: Smith, 1984), so that places that are uniform in
+the joints stay so, and those that begin at one place become so. Draws are led to from the nearest
+of these places where the sheet has much of the box between its joints' ends, else they are on
+chords.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from robomodel.arrays import Array, Indices, Mask
-from robomodel.mechanism.continuation import FINE, Continuation, Points
+from robomodel.mechanism.continuation import Continuation, Points
 from robomodel.mechanism.sheets import Places, Sheet, together
-from robomodel.mechanism.walks import Positions
+from robomodel.tolerances import TINY
 
 if TYPE_CHECKING:
     from numpy.random import Generator
 
-TARGETS, SEARCHES = 96, 6  # of a search from the points before; searches
-BEYOND = 0.02  # of the explored box, around it: what ways have not come to
+# ways at once that begin at the origin; chords in turn, for each joint, until places are uniform;
+# chords from these to a draw
+WALKS, SWEEPS, CHORDS = 96, 3, 2
+OFTEN = 0.2  # of targets in a box: with less of them reached, draws are on chords
+
+
+@dataclass(frozen=True, eq=False)
+class Box:
+    """Ends (k,) of joints, whose positions are ways from an ``origin`` (nq,).
+
+    ``turns``: which are ways of balls, which have no ends but half a turn from where they are.
+    """
+
+    origin: Array
+    low: Array
+    high: Array
+    turns: Mask
+
+    @property
+    def ranges(self) -> Array:
+        """How far the joints go."""
+        return np.maximum(self.high - self.low, TINY)
+
+    def ends(self, y: Array, ways: Array) -> tuple[Array, Array]:
+        """The least and greatest times (n,) that ways (n, k) from positions y stay in it."""
+        still, y = np.abs(ways) <= TINY, np.where(self.turns, 0.0, y)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            times = np.sort(np.stack([(self.low - y) / ways, (self.high - y) / ways]), axis=0)
+        first = np.max(np.where(still, -np.inf, times[0]), axis=1)
+        last = np.min(np.where(still, np.inf, times[1]), axis=1)
+        moves = ~still.all(axis=1)
+        return np.where(moves, np.minimum(first, 0.0), 0.0), np.where(
+            moves, np.maximum(last, 0.0), 0.0
+        )
+
+    def targets(self, rng: Generator, count: int) -> Array:
+        """Positions (count, k) in it."""
+        return rng.uniform(self.low, self.high, (count, len(self.low)))
 
 
 @dataclass(frozen=True, eq=False)
 class Explored:
-    """A part of a sheet: places in it, and the box (k,) that its joints reach.
-
-    ``share``: the part of the box's targets that were reached.
-    """
+    """A sheet in a box of its joints: places that are uniform in these."""
 
     sheet: Sheet
+    box: Box
     found: Places
-    low: Array
-    high: Array
-    share: float
 
     @classmethod
-    def of(cls, along: Continuation, origin: Points, joints: Positions, low: Array,
-           high: Array) -> Explored:  # fmt: skip
-        """The part that ways to targets between these ends (k,) have come to, from an origin."""
-        rng, sheet = np.random.default_rng(20261129), Sheet(along, joints)
-        found, ends, box, share = sheet.at(origin.q), (low, high), (low, high), 0.0
-        for _ in range(SEARCHES):
-            goals = rng.uniform(*box, (TARGETS, len(low)))
-            there, arrived = _led(sheet, found, goals)
-            found, share = together([found, there]), float(np.mean(arrived))
-            at = found.q[:, joints.places]
-            least, most = np.min(at, axis=0), np.max(at, axis=0)
-            margin = BEYOND * (most - least)
-            box = np.maximum(ends[0], least - margin), np.minimum(ends[1], most + margin)
-        return cls(sheet, found, *box, share)
+    def of(cls, along: Continuation, origin: Points, rows: Array, box: Box) -> Explored:
+        """The part that chords lead to from an origin; ``rows`` (k, columns) of joints."""
+        rng = np.random.default_rng(20261129)
+        begun = cls.at(along, np.repeat(origin.q, WALKS, axis=0), rows, box)
+        p, axes = begun.found, np.diag(box.ranges)
+        for _ in range(SWEEPS):
+            ends = list[Places]()
+            for ways in _orthogonal(rng, axes, WALKS):
+                p = begun._along_chords(rng, p, ways)
+                ends.append(p)
+            axes = replace(begun, found=together(ends))._axes
+        return replace(begun, found=together(ends))
+
+    @classmethod
+    def at(cls, along: Continuation, q: Array, rows: Array, box: Box) -> Explored:
+        """With places at configurations q (n, nq)."""
+        sheet = Sheet(along, rows, box.ranges)
+        return cls(sheet, box, sheet.at(q))
 
     @cached_property
     def points(self) -> Points:
         """The places as points."""
         return self.sheet.along.at(self.found.q)
 
+    @cached_property
+    def share(self) -> float:
+        """The part of the box that is reached, about; 0 where there are balls."""
+        if self.box.turns.any():
+            return 0.0
+        goals = self.box.targets(np.random.default_rng(20261129), WALKS)
+        return float(np.mean(self._led(goals)[1]))
+
     def draw(self, rng: Generator, count: int) -> Points:
         """Points of it, uniform in the joints."""
-        near, q, left = self.found, list[Array](), count
-        while left > 0:
-            goals = rng.uniform(
-                self.low, self.high, (8 + math.ceil(left / self.share), len(self.low))
-            )
-            there, arrived = _led(self.sheet, near, goals)
-            there = there[np.flatnonzero(arrived)[:left]]
-            q.append(there.q)
-            left -= len(there.q)
-            near = together([near, there])
+        q, left = list[Array](), count
+        while left > 0 and self.share >= OFTEN:
+            there, arrived = self._led(self.box.targets(rng, 8 + math.ceil(left / self.share)))
+            q.append(there.q[np.flatnonzero(arrived)[:left]])
+            left -= len(q[-1])
+        if left > 0:
+            q.append(self._on_chords(rng, left).q)
         return self.sheet.along.at(np.concatenate(q))
 
+    def _positions(self, q: Array) -> Array:
+        """The joints' positions (n, k)."""
+        away = self.sheet.along.mechanism.away(np.broadcast_to(self.box.origin, q.shape), q)
+        return np.asarray(away @ self.sheet.rows.T)
 
-def _led(sheet: Sheet, near: Places, goals: Array) -> tuple[Places, Mask]:
-    """Where ways to ``goals`` (n, k) from the nearest places end, and which arrive."""
-    size = np.maximum(np.ptp(goals, axis=0), np.finfo(float).tiny)
-    at, start = near.q[:, sheet.joints.places] / size, list[Indices]()
-    for some in np.array_split(goals / size, math.ceil(len(goals) / 256)):  # to save memory
-        start.append(np.argmin(0.5 * np.sum(at**2, axis=1) - some @ at.T, axis=1))
-    there, why = sheet.lead(near[np.concatenate(start)], goals)
-    return there, why == FINE
+    @cached_property
+    def _at(self) -> Array:
+        """The joints' positions at the places."""
+        return self._positions(self.found.q)
+
+    @cached_property
+    def _axes(self) -> Array:
+        """Columns (k, k) with which unit vectors are as long in any direction as places spread."""
+        sizes, axes = np.linalg.eigh(np.cov(self._at.T))
+        return np.asarray(axes * np.sqrt(np.maximum(sizes, 0.0)))
+
+    def _led(self, goals: Array) -> tuple[Places, Mask]:
+        """Where ways to ``goals`` (n, k) from the nearest places end, and which arrive."""
+        at, nearest = self._at / self.box.ranges, list[Indices]()
+        squares = 0.5 * np.sum(at**2, axis=1)
+        for some in np.array_split(goals / self.box.ranges, math.ceil(len(goals) / 256)):
+            nearest.append(np.argmin(squares - some @ at.T, axis=1))
+        start = np.concatenate(nearest)
+        there, arrived, _ = self.sheet.lead(self.found[start], goals - self._at[start])
+        return there, arrived
+
+    def _on_chords(self, rng: Generator, count: int) -> Places:
+        """Places on chords from some of those that are known."""
+        size = len(self.found.q)
+        p = self.found[rng.permutation(size)[:count] if count <= size
+                       else rng.integers(size, size=count)]  # fmt: skip
+        for ways in _orthogonal(rng, self._axes, count)[:CHORDS]:
+            p = self._along_chords(rng, p, ways)
+        return p
+
+    def _along_chords(self, rng: Generator, p: Places, ways: Array) -> Places:
+        """Places anywhere on the chords through p along ways (n, k).
+
+        Points are tried in the box, then in what is left of it before where the sheet ended.
+        """
+        p = p[np.arange(len(ways))]  # a copy, whose rows are moved
+        first, last = self.box.ends(self._positions(p.q), ways)
+        going = np.flatnonzero(first < last)
+        for _ in range(8):  # both ends, and more where strides of another length are refused
+            if not len(going):
+                break
+            t = rng.uniform(first[going], last[going])
+            there, arrived, until = self.sheet.lead(p[going], t[:, None] * ways[going])
+            p.move(going[arrived], there[np.flatnonzero(arrived)])
+            going, t = going[~arrived], (t * until)[~arrived]
+            first[going] = np.where(t < 0.0, t, first[going])
+            last[going] = np.where(t > 0.0, t, last[going])
+        return p
+
+
+def _orthogonal(rng: Generator, axes: Array, count: int) -> Array:
+    """Directions (k, count, k): for each row what axes make of random orthogonal ones, in turn."""
+    turns = np.linalg.qr(rng.standard_normal((count, *axes.shape)))[0]
+    return np.asarray(np.moveaxis(axes @ turns, 2, 0))
