@@ -18,6 +18,7 @@ import robomodel as rm
 from robomodel.mechanism.continuation import Ends
 from robomodel.mechanism.sheets import Sheet
 from robomodel.mechanism.walks import lead, wander
+from robomodel.reach import targets
 from robomodel.reach.reachable import from_configuration, reachable
 
 Array = np.ndarray
@@ -441,8 +442,13 @@ def test_ways_on_the_sheet_of_an_ankle() -> None:
 
 
 @pytest.mark.slow
-def test_draws_on_a_large_sheet_are_uniform() -> None:
+@pytest.mark.parametrize("on_chords", [False, True])
+def test_draws_on_a_large_sheet_are_uniform(
+    on_chords: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """All that two rods let a foot reach has its share, the corners too: closed form."""
+    if on_chords:
+        monkeypatch.setattr(targets, "OFTEN", 2.0)
     text, turns = ankle(0.05, 0.08, 0.25, 0.6)
     model = rm.load(text, spins="locked")
     inside = np.all(np.abs(np.nan_to_num(turns, nan=9.0)) <= 0.6, axis=0)
@@ -456,6 +462,36 @@ def test_draws_on_a_large_sheet_are_uniform() -> None:
     for cells in (np.s_[:30], np.s_[30:60], np.s_[60:], np.s_[:, :20], np.s_[:, 60:]):
         share = np.mean(inside[cells]) * inside[cells].size / np.sum(inside)
         assert abs(drawn[cells].sum() - share) < 4.0 * np.sqrt(share / len(q)) + 0.01
+
+
+def test_copies_have_images_of_what_is_explored() -> None:
+    """Two ankles, one beside the other; both reach nearly all that the closed form says."""
+    text, turns = ankle(0.05, 0.08, 0.25, 0.6)
+    inside = np.all(np.abs(np.nan_to_num(turns, nan=9.0)) <= 0.6, axis=0)
+    cells = np.argwhere(inside) * (0.025, 0.02) - (1.1, 0.8)
+    inner = text[text.index("<worldbody>") + 11 : text.index("</worldbody>")]
+    ties = text[text.index("<equality>") + 10 : text.index("</equality>")]
+    names = re.compile(r"(name|body1|body2)=\"(\w+)\"")
+
+    def other(some: str) -> str:
+        return names.sub(r'\1="\2_b"', some)
+
+    beside = f'<body pos="0 0.5 0">{other(inner)}</body>'
+    text = text.replace("</worldbody>", f"{beside}</worldbody>")
+    text = text.replace("</equality>", f"{other(ties)}</equality>")
+    model = rm.load(text, spins="locked")
+    reach = reachable(model).on_sheet(["pitch", "roll", "pitch_b", "roll_b"])
+    one, two = (group for linkage in reach.linkages for group in linkage.groups if group.freedoms)
+    assert two.original is not None
+    assert one.explored is not None
+    assert two.explored is not None
+    images = two.original[1].positions(one.explored.found.q)
+    np.testing.assert_allclose(two.explored.found.q, images, atol=1e-9)
+    at = one.explored.found.q[:, one.telling.places]
+    low, high = np.min(at, axis=0), np.max(at, axis=0)
+    beyond = np.any((cells < low) | (cells > high), axis=1)
+    assert np.mean(beyond) < 3.0 * 4 / len(at)  # 1 / n beyond each of four ends, on average
+    assert np.all((low > np.min(cells, axis=0) - 0.03) & (high < np.max(cells, axis=0) + 0.03))
 
 
 def test_joints_that_tell_nothing_have_no_sheet() -> None:
