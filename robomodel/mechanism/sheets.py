@@ -39,7 +39,7 @@ from robomodel.tolerances import CLOSED, EXACTLY_CLOSED, NEARLY_CLOSED, TINY, WI
 STRIDE = 1.0  # [rad, sizes] at most
 # of a stride's length: what Newton's method shall add to it; of joints' ranges: where strides can
 # be no longer, a way has come to its end
-CORRECTION, LEAST = 0.1, 0.003
+CORRECTION, LEAST = 0.1, 3e-4
 
 
 @dataclass(frozen=True, eq=False)
