@@ -190,6 +190,7 @@ def _takes_model(function: Any) -> Any:
 
 
 showing.register("robomodel.interop.orders", "to_order", "from_order")
+showing.register("robomodel.opentree.tree", "tendons_tree", "correction_tree")
 showing.register("robomodel.parsers.usd.stages", "stage_mesh")
 showing.register("robomodel.reach.drawing", "random_configuration", "is_reachable")
 showing.register("robomodel.reach.reachable", "leads_to", "mode_notes")

@@ -81,6 +81,8 @@ def test_every_name_is_there(module: ModuleType) -> None:
         "model.configuration(model.joint_positions(q))",
         "model.random_configuration(0)",
         "model.to_order('mujoco', q=q)",
+        "rm.aba(model, q, v, v, method='tendons')",
+        "rm.correction_force(model, q, v, v)",
     ],
 )
 def test_first_calls_of_a_process_find_what_others_declare(call: str, tmp_path: Path) -> None:

@@ -32,6 +32,12 @@ def test_a_knee_and_not_its_crank(name: str, joints: tuple[str, ...]) -> None:
     assert rm.limb_joints(rm.load(rm.robots.path(name), floating_base=True)) == joints
 
 
+@pytest.mark.parametrize("marked", [*itertools.combinations(["J1", "J2", "J3", "J4"], 2)])
+def test_where_none_carries_it_is_not_what_is_marked_either(marked: tuple[str, str]) -> None:
+    model = rm.load(rm.robots.path("five_bar"), independent=marked)
+    assert rm.limb_joints(model) == ("J1", "J2")
+
+
 @pytest.mark.slow
 def test_it_is_not_what_the_file_marks() -> None:
     """Cranks, or motors' joints, are independent in these files."""

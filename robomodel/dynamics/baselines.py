@@ -18,6 +18,7 @@ from functools import partial
 
 import numpy as np
 
+from robomodel import showing
 from robomodel.arrays import Array
 from robomodel.description import Description
 from robomodel.dynamics.kinematics.frames import FramePlacement, jacobian
@@ -55,8 +56,8 @@ from robomodel.tolerances import SINGULAR
 
 # ---- the trees -----------------------------------------------------------------------------------
 
-TREES: dict[str, Callable[[Model], TreeMap]] = {}
-"""Trees of other rooms, by method; "correction" is that of :func:`correction_force`."""
+TREES = {"tendons": "tendons_tree", "correction": "correction_tree"}
+"""Functions of a room above by method; "correction" is that of :func:`correction_force`."""
 
 
 @cached_on_model
@@ -111,14 +112,16 @@ def open_tree(model: Model, method: str) -> TreeMap:
         }
         return TreeMap(tree, range(tree.nq), range(tree.nv), (), places, method)
     if method in TREES:
-        return TREES[method](model)
+        tree: TreeMap = showing.call(TREES[method], model)
+        return tree
     return mapped(model, build(DESCRIPTIONS[method](model)), method, select(model).dropped)
 
 
 @cached_on_model
 def corrected_tree(model: Model) -> TreeMap:
     """The tree that a correction is for: the written one, or that of :func:`corrected`."""
-    return TREES["correction"](model)
+    tree: TreeMap = showing.call(TREES["correction"], model)
+    return tree
 
 
 @cached_on_model

@@ -21,7 +21,6 @@ import numpy as np
 from robomodel.arrays import Array
 from robomodel.description import Description, JointCoupling, Limits, Mimic
 from robomodel.dynamics.actuators.envelopes import efforts_at
-from robomodel.dynamics.baselines import TREES
 from robomodel.dynamics.lumped import (
     Follower,
     Selection,
@@ -687,7 +686,7 @@ def _warn_of_tendons(model: Model) -> None:
         )
 
 
-def _tendons(model: Model) -> TreeMap:
+def tendons_tree(model: Model) -> TreeMap:
     """The tree of the method "tendons": the written one, in the freedoms of the robot."""
     tree = judged_tree(model)
     if tree.nv != model.nv:
@@ -700,9 +699,6 @@ def _tendons(model: Model) -> TreeMap:
     return mapped(model, tree, "tendons", select(tree.basis.view).dropped)
 
 
-def _correction(model: Model) -> TreeMap:
+def correction_tree(model: Model) -> TreeMap:
     """The tree that :func:`robomodel.correction_force` is for, where none is given."""
     return mapped(model, judged_tree(model), "tendons", ())
-
-
-TREES.update(tendons=_tendons, correction=_correction)

@@ -144,7 +144,7 @@ def chosen(model: Model, index: int, wanted: tuple[int, ...]) -> tuple[int, ...]
     return sets[0]
 
 
-_Ranked: TypeAlias = tuple[float, tuple[float, float], tuple[int, ...]]
+_Ranked: TypeAlias = tuple[float, tuple[float, ...], tuple[int, ...]]
 """A share that a set displaces, the order of like ones, its bodies."""
 
 
@@ -310,7 +310,7 @@ class Choice:
         Sets whose motion alone hardly moves links from where they are if all is locked carry
         nothing, as rods. Where others carry, these are left out, however far links then are off.
         Where no set takes a third off, as of a gripper's parallelograms, joints that follow do, and
-        sets are compared with these; then independent joints are the first of like ones.
+        sets are compared with these; of like ones those on what carries the cluster are first.
         """
         frames = Frames.joined([each.frames for each in ranges])
         start = frames.at(slice(1))
@@ -338,7 +338,9 @@ class Choice:
         ranked = carrying or ranked
         least = min(moved for moved, *_ in ranked)
         if least > THIRD_OFF and not self.many:
-            led = [(math.sqrt(np.mean([x.led(bodies) for x in ranges])), order[::-1], bodies)
+            within, nodes = {*self.cluster.bodies}, self.model.nodes
+            led = [(math.sqrt(np.mean([x.led(bodies) for x in ranges])),
+                    (sum(nodes[body].parent in within for body in bodies), *order), bodies)
                    for _, order, bodies in ranked]  # fmt: skip
             if min(led)[0] <= THIRD_OFF:
                 ranked, least = led, max(min(led)[0], LED)
