@@ -160,7 +160,7 @@ def fresh(tree: OpenTree, options: TreeOptions = USUAL) -> Measure:
     parts = []
     for part, new in zip(basis.parts, drawn, strict=True):
         others, links = new.others, part.cluster.geometry.links
-        if any(part.ends(each) for each in part.followers):  # the range ends where polynomials do
+        if any(part.ends(tree.basis.view, each) for each in part.followers):  # as polynomials do
             at = [links[part.cluster.bodies.index(body)].q for body in part.bodies]
             ends = [np.min(part.positions[:, at], axis=0), np.max(part.positions[:, at], axis=0)]
             inside = (others[:, at] >= ends[0]) & (others[:, at] <= ends[1])

@@ -112,8 +112,8 @@ def open_tree(model: Model, method: str) -> TreeMap:
         }
         return TreeMap(tree, range(tree.nq), range(tree.nv), (), places, method)
     if method in TREES:
-        tree: TreeMap = showing.call(TREES[method], model)
-        return tree
+        other: TreeMap = showing.call(TREES[method], model)
+        return other
     return mapped(model, build(DESCRIPTIONS[method](model)), method, select(model).dropped)
 
 

@@ -203,7 +203,7 @@ class Basis:
     def description(self) -> Description:
         """The same with motors, and with the limits that these and linkages give its joints."""
         tree = _ended(self.view, self.parts, with_limits(self.robot, self.draft))
-        return with_motors_at_neutral(self.view, tree) if self.tendons else tree
+        return with_motors_at_neutral(self.view, tree) if self.tendons else _unmotored(tree)
 
     def on(self, tree: Model) -> TreeMap:
         """A tree with its relation to the robot."""
@@ -564,12 +564,23 @@ def _ended(view: Model, parts: Sequence[ClusterTree], tree: Description) -> Desc
     """The tree with the ends, for limits, between which polynomials of followers hold."""
     joints = {joint.name: joint for joint in tree.joints}
     for part in parts:
-        for body, ends in chain.from_iterable(part.ends(x).items() for x in part.followers):
+        for body, ends in chain.from_iterable(part.ends(view, x).items() for x in part.followers):
             name = view.joints[body].name
             limits = joints[name].limits
             low, high = max(limits.lower, ends[0]), min(limits.upper, ends[1])
             joints[name] = ending(joints[name], replace(limits, lower=low, upper=high))
     return replace(tree, joints=tuple(joints.values()))
+
+
+def _unmotored(tree: Description) -> Description:
+    """The tree whose mimics have no motor beside that of the joint that they follow."""
+    joints = [
+        replace(joint, motor=None, limits=replace(joint.limits, effort=0.0, effort_lower=None))
+        if joint.mimic
+        else joint
+        for joint in tree.joints
+    ]
+    return replace(tree, joints=tuple(joints))
 
 
 def _mimicking(view: Model, tree: Description) -> Description:
@@ -617,13 +628,13 @@ def _following_words(basis: Basis) -> list[str]:
                 continue
             of, units = [joints[b].name for b in each.drivers], joints[each.body].units.position
             ends = [f"{low:.3g} to {high:.3g} {joints[body].units.position}"
-                    for body, (low, high) in part.ends(each).items()]  # fmt: skip
+                    for body, (low, high) in part.ends(basis.view, each).items()]  # fmt: skip
             kind = "by a line" if each.linear else "by a polynomial"
             kind = "by a line and a polynomial of a sum" if len(of) > 1 else kind
+            limits = f" from {', '.join(ends)}, {'its' if len(ends) == 1 else 'their'} limits"
             words.append(
                 f"'{joints[each.body].name}' follows {few(of)} {kind}, within "
-                f"{1e3 * each.error:.2g} m{units} from {', '.join(ends)}, "
-                f"{'its' if len(ends) == 1 else 'their'} limits"
+                f"{1e3 * each.error:.2g} m{units}{limits if ends else ''}"
             )
     for bodies, names in exact.items():
         many = "" if len(names) > 1 else "s"

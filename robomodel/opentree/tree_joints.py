@@ -21,7 +21,7 @@ from robomodel.dynamics.lumped import Follower, geared_followers
 from robomodel.errors import UnknownNameError, check_names, few
 from robomodel.mechanism.constraints import LinearConstraint
 from robomodel.model.derived import cached_on_model, neutral_positions
-from robomodel.model.elements import Cluster
+from robomodel.model.elements import Cluster, Joint
 from robomodel.model.model import Model
 from robomodel.reach.groups import Group, split
 from robomodel.reach.limb import (
@@ -67,6 +67,7 @@ class ClusterTree:
             mass.
         farthest: The link with the largest error, that [m], and its largest turn [rad].
         followers: Joints that follow.
+        whole: Whether they follow over the whole range.
         constant: Whether all that is not locked as a rotor moves, or follows exactly.
         change_points: Where it is next to change points, in words; there are no ``positions`` there
             but neutral.
@@ -81,6 +82,7 @@ class ClusterTree:
     displacement: float = 0.0
     farthest: tuple[str, float, float] = ("", 0.0, 0.0)
     followers: tuple[Follower, ...] = ()
+    whole: bool = False
     constant: bool = False
     change_points: tuple[str, ...] = ()
     without: ClusterTree | None = None
@@ -116,10 +118,12 @@ class ClusterTree:
         """True if constant ratios are all that ties its joints."""
         return isinstance(self.cluster.constraint, LinearConstraint)
 
-    def ends(self, follower: Follower) -> dict[int, tuple[float, float]]:
+    def ends(self, model: Model, follower: Follower) -> dict[int, tuple[float, float]]:
         """The positions of its drivers between which it is right; none: wherever these are."""
         found = {}
         for body in () if follower.exact else follower.drivers:
+            if self.whole and not goes_free(model.joints[body]):
+                continue
             at = self.positions[:, self.cluster.geometry.links[self.cluster.bodies.index(body)].q]
             found[body] = float(np.min(at)), float(np.max(at))
         return found
@@ -175,18 +179,20 @@ def tree_joints(
     ]
 
 
+def goes_free(joint: Joint) -> bool:
+    """True if a joint has no limits, or some that leave a full turn: it goes :data:`FREE` far."""
+    turn = math.inf if joint.type == "prismatic" else 2.0 * math.pi
+    return joint.nv == 1 and joint.upper - joint.lower >= turn
+
+
 @cached_on_model
 def sheet(model: Model, bodies: tuple[int, ...]) -> Reachable:
-    """The sheet of the joints of linkages that move.
-
-    What has no limits, or some that leave a full turn, goes :data:`FREE` far.
-    """
+    """The sheet of the joints of linkages that move, as far as they go."""
     at = neutral_positions(model)
     ends = {}
     for body in bodies:
         joint, cluster = model.joints[body], model.clusters[model.nodes[body].cluster]
-        turn = math.inf if joint.type == "prismatic" else 2.0 * math.pi
-        if joint.nv == 1 and joint.upper - joint.lower >= turn:
+        if goes_free(joint):
             reach = FREE * (cluster.geometry.scale if joint.type == "prismatic" else 1.0)
             ends[joint.name] = (float(at[joint.name]) - reach, float(at[joint.name]) + reach)
     return reachable(model).narrowed(ends).on_sheet([model.joints[body].name for body in bodies])
@@ -444,7 +450,8 @@ class _ClusterTree(Choice):
             size, farthest = displacements.of_links(positions, at)
             made = replace(tree, positions=positions, others=tree.others[others],
                            displacement=size, farthest=farthest,
-                           followers=(*tree.followers, *chosen), bend=None)  # fmt: skip
+                           followers=(*tree.followers, *chosen), whole=n == 0,
+                           bend=None)  # fmt: skip
             return off(n, chosen) if chosen else math.inf, made
 
         if not inside:

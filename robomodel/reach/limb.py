@@ -50,8 +50,8 @@ FINALISTS, DISPLACES = 4, 3.0  # sets whose ranges are compared, and displace at
 DRAWS, HOPS = 50, 7  # of configurations, and steps on the way to each
 LIMB_NEWTON = 12  # of Newton's method for a step; what needs more is beyond the range
 # of the displacement with all locked: what joints that carry move links at least; what is left if
-# joints take a third off; what counts as nothing
-CARRIES, THIRD_OFF, LED = 0.15, 0.67, 0.02
+# joints take a third off, or a tenth; what counts as nothing
+CARRIES, THIRD_OFF, TENTH_OFF, LED = 0.15, 0.67, 0.9, 0.02
 PAYLOAD = 0.1  # of the cluster's mass: a massless link that closes no loop, as a foot or tool
 NO_MASS = 1e-4  # of the robot's mass
 LEVER = 2.0  # rad for a radian: what turns faster is a rotor, and follows nothing
@@ -309,7 +309,7 @@ class Choice:
         The displacement is a share of that with all locked, and each of the ranges counts as much.
         Sets whose motion alone hardly moves links from where they are if all is locked carry
         nothing, as rods. Where others carry, these are left out, however far links then are off.
-        Where no set takes a third off, as of a gripper's parallelograms, joints that follow do, and
+        Where no set takes a tenth off, as of a gripper's parallelograms, joints that follow do, and
         sets are compared with these; of like ones those on what carries the cluster are first.
         """
         frames = Frames.joined([each.frames for each in ranges])
@@ -337,12 +337,12 @@ class Choice:
             carrying += ranked[-1:] if carried > CARRIES else []
         ranked = carrying or ranked
         least = min(moved for moved, *_ in ranked)
-        if least > THIRD_OFF and not self.many:
+        if least > TENTH_OFF and not self.many:
             within, nodes = {*self.cluster.bodies}, self.model.nodes
             led = [(math.sqrt(np.mean([x.led(bodies) for x in ranges])),
                     (sum(nodes[body].parent in within for body in bodies), *order), bodies)
                    for _, order, bodies in ranked]  # fmt: skip
-            if min(led)[0] <= THIRD_OFF:
+            if min(led)[0] <= TENTH_OFF:
                 ranked, least = led, max(min(led)[0], LED)
         series = self.series(ranges[0].displacements.inertias[:, 3, 3])
         ranked.sort(

@@ -286,7 +286,7 @@ def check_singularities(context: CheckContext) -> Iterator[Finding]:
     for cluster, linkage in _linkages(context):
         joints = [joint for joint in context.model.joints if joint.cluster == cluster.name]
         limited = any(math.isfinite(joint.lower) or math.isfinite(joint.upper) for joint in joints)
-        tied = [each for each in linkage.coordinates if each.nearest]
+        tied = [each for each in linkage.coordinates if _telling(linkage, each)]
         yield from (_nearest(context, linkage, each, limited=limited) for each in tied)
         for kind in ("dead point", "change point"):
             events = [
@@ -328,9 +328,7 @@ def _nearest(
     """The dead point of several independent joints that is nearest to neutral."""
     assert of.nearest is not None
     at, names = linkage.single(of.nearest.joints), of.chosen.joints
-    telling = [name for name in names if name in at and name in linkage.swept] or [
-        name for name in names if name in at
-    ]
+    telling = _telling(linkage, of)
     where = ", ".join(f"'{name}' = {at[name]:.3g}" for name in telling)
     limb = ", ".join(f"{name} {at[name]:.3g}" for name in linkage.limb if name not in telling)
     limit = f"limit {_names(telling)} so that no dead point is within reach"
@@ -345,6 +343,18 @@ def _nearest(
         of.nearest.away,
         "rad or sizes",
     )
+
+
+def _telling(linkage: LinkageStudy, of: Coordinates) -> list[str]:
+    """Independent joints whose positions at the nearest dead point are numbers, none without one.
+
+    Those of sweeps, if there are such.
+    """
+    if of.nearest is None:
+        return []
+    at = linkage.single(of.nearest.joints)
+    names = [name for name in of.chosen.joints if name in at]
+    return [name for name in names if name in linkage.swept] or names
 
 
 def _dead(linkage: LinkageStudy, joints: Sequence[str]) -> str:
