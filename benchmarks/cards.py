@@ -2,8 +2,8 @@
 
 Times per state of functions and rollouts on the GPU, by its own events, beside the processor's
 kernels on all its cores, in one process; the driver's compilation at the first call; registers and
-local memory of a thread as the driver reports them. ``bytes`` are those that must be read and
-written, over the time of a copy that the GPU makes on its own (the least that memory allows).
+local memory of a thread as the driver reports them. ``memory_ns`` is what a copy by the GPU of as
+many bytes as must be read and written takes, the least that memory allows.
 ``--slices`` times other divisions of derivatives into slices beside the one that is chosen.
 """
 
@@ -214,7 +214,7 @@ def divisions(robot: str, algorithm: str, dtype: Any) -> list[tuple[float, list[
 
 
 def division_rows(case: tuple[str, str, Any]) -> list[tuple[float, int, str]]:
-    """The estimated cost, the number of slices and the PTX of each division; loads them once."""
+    """The estimated cost, the number of slices and the PTX of each division."""
     robot, algorithm, dtype = case
     function = rm.compile(rm.robots.load(robot), algorithm).function
     found = []
