@@ -18,6 +18,7 @@ from robomodel.dynamics import actuator_map, passive_force
 from robomodel.dynamics.actuators.maps import bounds
 from robomodel.errors import UnknownNameError, argument, as_names, as_real, did_you_mean, few
 from robomodel.identification.base import split
+from robomodel.identification.coordinates import Coordinates
 from robomodel.identification.gears import Losses, given_by_motors
 from robomodel.identification.regressors import regressor
 from robomodel.model.arguments import as_array
@@ -183,7 +184,7 @@ def excitation(
         acceleration: Limits, in the same form.
         torque: Limits on coordinates, in the same form, in addition to the file's effort limits of
             coordinates that no actuator drives.
-        margin: The fraction of each limit that may be used.
+        margin: The fraction of each limit that may be used, or where a joint stands beyond it.
         losses: Gears whose efficiencies are to be told, too, while motors drive and while they are
             driven (True, or names of actuators), as of :func:`identify`. A note names those that
             the motion leaves without one of both.
@@ -227,7 +228,7 @@ def excitation(
         Losses.of(model, losses),
     )
     motion, scale = search.best(tries, steps, step, seed, progress)
-    singular = scale.singular(motion.rows[None])[0]
+    singular = scale.singular(motion.q[None], motion.rows[None])[0]
     used = sorted(limits.used(motion.shares.max(axis=0)), key=lambda u: -u.share)
     return Excitation(
         model=model,
@@ -656,26 +657,30 @@ IDLE_GAIN = 1e-4  # relative gain below which a step is idle
 class RegressorScale:
     """Scales of a regressor's rows and columns: ``levels`` (nv,) of forces, ``basis`` (p, rank).
 
-    Rows @ basis is the regressor of base parameters that are orthonormal combinations of all
-    parameters, in units in which their effects are equal.
+    Forces are in the ``coordinates`` in which a fit compares them. Rows @ basis is the regressor of
+    base parameters that are orthonormal combinations of all parameters, in units in which their
+    effects are equal.
     """
 
+    coordinates: Coordinates
     levels: Array
     basis: Array
 
     @classmethod
-    def of(cls, motion: FourierMotion) -> RegressorScale:
+    def of(cls, model: Model, motion: FourierMotion) -> RegressorScale:
         """Root mean squares of forces and columns over motions (m, T)."""
         nv, count = motion.rows.shape[-2:]
-        levels = np.sqrt(np.mean(motion.tau**2, axis=(0, 1)))
+        coordinates = Coordinates.of(model, motion.q)
+        change = coordinates.at(motion.q)
+        levels = np.sqrt(np.mean(change(motion.tau) ** 2, axis=(0, 1)))
         levels = np.maximum(levels, 1e-9 * max(float(levels.max(initial=0.0)), 1e-9))
-        rows = (motion.rows / levels[:, None]).reshape(-1, count)
+        rows = (change(motion.rows, -2) / levels[:, None]).reshape(-1, count)
         space, _, sizes, _ = split(rows)
-        return cls(levels, (space / sizes).T * np.sqrt(len(rows) / nv))
+        return cls(coordinates, levels, (space / sizes).T * np.sqrt(len(rows) / nv))
 
-    def singular(self, rows: Array) -> Array:
+    def singular(self, q: Array, rows: Array) -> Array:
         """Singular values (m, rank) of regressors (m, T, nv, p) over √T, ascending."""
-        scaled = (rows / self.levels[:, None]) @ self.basis
+        scaled = self.coordinates.at(q)(rows @ self.basis, -2) / self.levels[:, None]
         flat = scaled.reshape(len(rows), -1, self.basis.shape[1])
         gram = np.swapaxes(flat, 1, 2) @ flat / rows.shape[1]
         return np.sqrt(np.maximum(np.linalg.eigvalsh(gram), TINY))
@@ -722,7 +727,7 @@ class ExcitationSearch:
         scaling, candidates = self.drawn(20061004), self.drawn(seed)
         motions: list[FourierMotion] = []
         if len(scaling) and len(candidates):
-            scale = RegressorScale.of(family.along(self.time, scaling))
+            scale = RegressorScale.of(model, family.along(self.time, scaling))
             order = np.argsort(self.cost(scale, candidates, 0.0, None))[:tries]
             time = self.times(step)
             with Progress(f"excitation of '{model.name}'", len(order), progress) as bar:
@@ -734,7 +739,7 @@ class ExcitationSearch:
             standing = family.along(np.zeros(1), np.zeros(family.size)).shares[0]
             worst = family.limits.used(standing)[int(np.argmax(standing / self.allowed))]
             raise ValueError(f"no motion within the limits was found; at rest already: {worst}")
-        best = min(motions, key=lambda each: float(self.scores(scale, each.rows[None])[0]))
+        best = min(motions, key=lambda m: float(self.scores(scale, m.q[None], m.rows[None])[0]))
         return best, scale
 
     def times(self, step: float) -> Array:
@@ -776,9 +781,9 @@ class ExcitationSearch:
         most: Array = np.max(motion.shares / self.allowed, axis=(-2, -1))
         return np.where(np.isnan(most), np.inf, most)
 
-    def scores(self, scale: RegressorScale, rows: Array) -> Array:
+    def scores(self, scale: RegressorScale, q: Array, rows: Array) -> Array:
         """The objective (m,) of regressors (m, T, nv, p)."""
-        singular = scale.singular(rows)
+        singular = scale.singular(q, rows)
         if self.criterion == "condition":
             return np.asarray(np.log(singular[:, -1] / singular[:, 0]))
         return np.asarray(-np.mean(np.log(singular), axis=1))
@@ -798,7 +803,7 @@ class ExcitationSearch:
                 continue
             over = np.maximum(motion.shares[fine] / self.allowed - 1.0, 0.0)
             added = penalty * np.sum(np.mean(over**2, axis=1), axis=1)
-            result[at][fine] = self.scores(scale, motion.rows[fine]) + added
+            result[at][fine] = self.scores(scale, motion.q[fine], motion.rows[fine]) + added
         return result
 
     def descended(

@@ -54,9 +54,12 @@ class Data:
     robust: bool
 
     @classmethod
-    def of(cls, readings: Sensors, robust: bool) -> Data:
-        """The data of a measured motion; raises a ValueError if there are no forces."""
-        rows, forces, _ = readings.at(np.zeros(len(readings.unknowns)))
+    def of(cls, readings: Sensors, robust: bool, compared: bool = False) -> Data:
+        """The data of a measured motion; raises a ValueError if there are no forces.
+
+        ``compared``: in the coordinates in which forces are compared (:class:`.Coordinates`).
+        """
+        rows, forces, _ = readings.at(np.zeros(len(readings.unknowns)), compared)
         measured = ~np.isnan(forces)
         if not measured.any():
             raise ValueError("no forces to learn from: tau holds no numbers")
@@ -115,8 +118,8 @@ class Data:
 class Fit:
     """Values (p,) with their covariance, sensor unknowns (m,) with their deviations.
 
-    ``together``: covariance (m, m) of the sensor unknowns. ``effective``: for each coordinate (nv,)
-    the number of samples with independent errors that tell as much of a mean as its own.
+    ``together``: covariance (m, m) of the sensor unknowns. ``effective``: for each compared force
+    (nv,) the number of samples with independent errors that tell as much of a mean as its own.
     """
 
     values: Array
@@ -132,6 +135,7 @@ def fitted(
 ) -> Fit:
     """Fit noise and values in turn until they converge; sensor unknowns by Gauss-Newton.
 
+    ``data`` are in the coordinates in which forces are compared, and noise and weights are theirs.
     Forces that depend on a torque constant are compared as currents: otherwise, smaller constants
     would reduce all forces and residuals without a better fit. Behind lossy gears rows are compared
     in units of the motors' forces, in which the errors of these are of one size
@@ -163,7 +167,7 @@ def fitted(
                 break
             alike = True
         if more or data.robust or not equations:
-            slopes = readings.slopes(x, nominal + directions @ z, plain)
+            slopes = readings.slopes(x, nominal + directions @ z, plain, compared=True)
             slopes = _through(ahead, np.where(data.measured[..., None], slopes, 0.0))
             bend, lines = slopes - error[..., None] * portions, _through(ahead, rows)
             gap = lines @ (directions @ z) - error + bend @ x
@@ -183,7 +187,7 @@ def fitted(
         z, step = both[:free], np.clip(both[free:] - x, -SENSOR_STRIDE, SENSOR_STRIDE)
         x, moved = x + step, float(np.abs(step).max(initial=0.0))
         if more:
-            rows, forces, _ = readings.at(x)
+            rows, forces, _ = readings.at(x, compared=True)
             forces, ahead = np.where(data.measured, forces, 0.0), readings.before_gears(x)
         plain = rows @ (nominal + directions @ z) - forces
         error = _through(ahead, plain)
@@ -470,9 +474,10 @@ def assumptions(
 
 
 def rotors(model: Model) -> list[int]:
-    """Bodies that motors turn alone: files know these as rotors by their symmetry."""
+    """Bodies that motors of clusters turn alone: files know these as rotors by their symmetry."""
     at = (model.joint_names.index(each.joint) for each in model.actuators)
-    return [i for i in at if not model.joints[i].independent and i not in model.parents]
+    alone = [i for i in at if i not in model.parents]
+    return [i for i in alone if model.clusters[model.nodes[i].cluster].kind != "joint"]
 
 
 def chosen(model: Model, free: str | Iterable[str] | None) -> tuple[Array, Array]:
@@ -562,8 +567,9 @@ def _scalars(
                 changing[i] = False
                 idle.append(name)
                 continue
-            size = np.where(column != 0.0, data.forces / level, 0.0)
-            force = np.linalg.norm(size) or math.sqrt(np.count_nonzero(column))
+            there = np.abs(column) > SINGULAR * np.abs(column).max()  # a joint at rest has rounding
+            size = np.where(there, data.forces / level, 0.0)
+            force = np.linalg.norm(size) or math.sqrt(np.count_nonzero(there))
             nominal[i] = UNKNOWN * force / np.linalg.norm(column)
         places.append(i)
     if idle:

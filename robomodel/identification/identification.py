@@ -95,7 +95,9 @@ def identify(
     physically consistent; armature, damping and friction add γ (u - 1 - log u), u = x/x⁰, which
     keeps them positive. γ = 1/``prior``², where ``prior`` is the assumed relative deviation of the
     model's values. Losses that the model lacks (damping, for example) have a weak prior of 5 % of
-    the forces. Coordinates are weighted iteratively by their residuals. Springs are the model's.
+    the forces. Forces are weighted iteratively by their residuals: motor by motor in linkages and
+    differentials with as many motors as freedoms, else along orthonormal rates, so that the result
+    does not depend on which joints are independent. Springs are the model's.
 
     Args:
         model: The robot.
@@ -290,16 +292,16 @@ class _Fits:
 
 def _identified(model: Model, readings: Sensors, options: _Options) -> tuple[Identified, Left]:
     """The fit, without what is to be said about the log."""
-    data = Data.of(readings, options.robust)
+    data, compared = (Data.of(readings, options.robust, each) for each in (False, True))
     every = range(len(model.bodies))
     assumed, notes = assumptions(
-        model, data, options.changing, options.named, options.prior,
+        model, compared, options.changing, options.named, options.prior,
         every if options.balanced else rotors(model),
     )  # fmt: skip
     if not assumed.directions.shape[1] and not readings.unknowns:
         raise ValueError("nothing is free to change")
     try:
-        fit = options.fits.of(data, readings, assumed)
+        fit = options.fits.of(compared, readings, assumed)
     except np.linalg.LinAlgError:
         if options.prior <= 1.0:
             raise
@@ -332,7 +334,7 @@ def _identified(model: Model, readings: Sensors, options: _Options) -> tuple[Ide
         notes=tuple(notes),
         suspicions=(),
         times=readings.times if readings.length == len(rows) else None,
-        effective=fit.effective,
+        effective=readings.coordinates.least(fit.effective),
         effects=data.effects,
         positions=places,
         velocities=rates,
@@ -551,12 +553,13 @@ def _validated(
 ) -> Array:
     """Root mean squares (nv,) of the residuals in each block, predicted by fits to the others."""
     error = np.zeros(data.forces.shape)
+    compared = Data.of(readings, data.robust, compared=True) if blocks else data
     for block in blocks:
-        others = data.measured.copy()
+        others = compared.measured.copy()
         others[block] = False
         if not others.any():
             raise ValueError("folds: all forces that are known lie in one block of time")
-        fit = fits.of(replace(data, measured=others), readings, assumed)
+        fit = fits.of(replace(compared, measured=others), readings, assumed)
         rows, force, _ = readings.at(fit.unknowns)
         error[block] = (rows @ fit.values - np.nan_to_num(force))[block]
     return data.rms(error) if blocks else np.full(data.forces.shape[1], np.nan)

@@ -131,8 +131,8 @@ class Identified:
         suspicions: Suspected errors of the measurements, as text: units, signs, limits, delays.
         times: Times of the samples (n,) [s], or None.
         effective: For each coordinate (nv,) the number of samples with independent errors that
-            tell as much of a mean force as the log's, whose errors are alike for some time; nan
-            without a fit.
+            tell as much of a mean force as the log's, whose errors are alike for some time; of a
+            linkage the least of its forces; nan without a fit.
         effects: Root mean square (p, nv) of the forces of each parameter by its unit.
         positions: Positions (n, nv) of coordinates that are joints' own; nan of others.
         velocities: Their velocities.

@@ -27,7 +27,8 @@ from robomodel.errors import (
     did_you_mean,
     few,
 )
-from robomodel.identification.sensors import TYPED, followed, following
+from robomodel.identification.encoders import followed, following
+from robomodel.identification.sensors import TYPED
 from robomodel.model import Model
 from robomodel.model.elements import position_names
 from robomodel.tolerances import SINGULAR

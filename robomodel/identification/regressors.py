@@ -14,10 +14,12 @@ from numpy.typing import ArrayLike
 from robomodel.arrays import Array
 from robomodel.dynamics.algorithm import Backend, Options, declare, documented, run, run_one
 from robomodel.dynamics.recursions import regressor as recursion
+from robomodel.identification.coordinates import Coordinates, rounded
 from robomodel.identification.windows import Windows, summed
 from robomodel.model.arguments import as_array, as_numbers
 from robomodel.model.model import Model
 from robomodel.model.parameters import parameters
+from robomodel.tolerances import SINGULAR
 
 declare("regressor", recursion.regressor, Y=("nv", "p"))
 declare("reference_regressor", recursion.reference_regressor, Y=("nv", "p"), by_trace=True)
@@ -148,20 +150,43 @@ def filtered_regressor(
             f"samples; tau has the shape {torque.shape}, q and v give {(*batch, model.nv)}"
         )
     windows = Windows.of(batch[-1], step, cutoff)
-    rows = windowed(model, np.broadcast_to(place, (*batch, model.nq)),
-                    np.broadcast_to(rate, (*batch, model.nv)), windows, backend)  # fmt: skip
+    rows, _ = windowed(model, np.broadcast_to(place, (*batch, model.nq)),
+                       np.broadcast_to(rate, (*batch, model.nv)), windows, backend,
+                       Coordinates(model, ()))  # fmt: skip
     forces = [windows.mean(x) for x in torque.reshape(-1, *torque.shape[-2:])]
     return rows, np.reshape(forces, (*batch[:-1], len(windows), model.nv))
 
 
-def windowed(model: Model, q: Array, v: Array, windows: Windows, backend: Backend) -> Array:
-    """The regressor (..., K, nv, p) of :func:`filtered_regressor`, by pieces of a motion."""
-    numbers = model.nv * len(parameters(model).names)
+def windowed(
+    model: Model, q: Array, v: Array, windows: Windows, backend: Backend,
+    coordinates: Coordinates,
+) -> tuple[Array, Array]:  # fmt: skip
+    """The regressor (..., K, nv, p) of :func:`filtered_regressor`, by pieces of a motion.
+
+    Then the same with forces in other coordinates: E (P π)' is (E P π)' - E' P π.
+    """
+    places = [cluster.cluster.v for cluster in coordinates.clusters]
+    more = sum(at.stop - at.start for at in places)
+    numbers = (model.nv + more) * len(parameters(model).names)
     rows = []
     for place, rate in zip(q.reshape(-1, *q.shape[-2:]), v.reshape(-1, *v.shape[-2:]), strict=True):
 
         def made(at: slice, place: Array = place, rate: Array = rate) -> tuple[Array, Array]:
-            return momentum_regressor(model, place[at], rate[at], backend=backend)
+            momentum, others = momentum_regressor(model, place[at], rate[at], backend=backend)
+            change, turning = coordinates.moving(place[at], rate[at])
+            added = [x for _, x in change.parts(momentum)]
+            pairs = zip(change.parts(others), turning.parts(momentum), strict=True)
+            rest = [
+                rounded(x - y, np.max(np.abs(x) + np.abs(y), -2, keepdims=True), SINGULAR)
+                for (_, x), (_, y) in pairs
+            ]
+            return np.concatenate([momentum, *added], -2), np.concatenate([others, *rest], -2)
 
         rows.append(summed(windows, numbers, made))
-    return np.reshape(rows, (*q.shape[:-2], *rows[0].shape))
+    both = np.reshape(rows, (*q.shape[:-2], *rows[0].shape))
+    plain, changed = both[..., : model.nv, :], both[..., model.nv :, :]
+    if not places:
+        return plain, plain
+    result = plain.copy()
+    result[..., [i for at in places for i in range(at.start, at.stop)], :] = changed
+    return plain, result

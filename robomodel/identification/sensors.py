@@ -8,13 +8,13 @@ differences about their current values.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from robomodel.arrays import Array
 from robomodel.dynamics import passive_force, rnea
@@ -28,6 +28,8 @@ from robomodel.errors import (
     few,
     warn,
 )
+from robomodel.identification.coordinates import Change, Coordinates
+from robomodel.identification.encoders import Encoders, divided, followed, joint_at
 from robomodel.identification.gears import BEFORE, Gears, carried, with_ratios
 from robomodel.identification.regressors import regressor, windowed
 from robomodel.identification.windows import Windows
@@ -94,7 +96,8 @@ class Motion:
     """A measured motion: the model, q (..., nq), v (..., nv), rows (n, nv, p) of the parameters.
 
     ``a``: accelerations (..., nv), if they were measured; ``known``: forces (..., nv) of springs
-    and measured wrenches.
+    and measured wrenches. ``coordinates``: those in which forces are compared; ``filtered``: the
+    rows in these, of windows.
     """
 
     model: Model
@@ -103,6 +106,21 @@ class Motion:
     a: Array | None
     rows: Array
     known: Array
+    coordinates: Coordinates
+    filtered: Array | None = None
+
+    @cached_property
+    def change(self) -> Change:
+        """To the coordinates in which forces are compared."""
+        return self.coordinates.at(self.q)
+
+    @cached_property
+    def compared(self) -> Array:
+        """Rows (n, nv, p) in these coordinates."""
+        if self.filtered is not None:
+            return self.filtered
+        rows = self.rows.reshape(*self.q.shape[:-1], *self.rows.shape[-2:])
+        return self.change(rows, -2).reshape(self.rows.shape)
 
     @cached_property
     def _rates(self) -> tuple[Mapping[str, Array], Array]:
@@ -113,7 +131,7 @@ class Motion:
     def rate(self, name: str) -> tuple[Array, Array]:
         """Velocity (...) of a joint with one freedom, and its derivatives by v (..., nv)."""
         rates, g = self._rates
-        return rates[name], g[..., _joint(self.model, name)[2][0], :]
+        return rates[name], g[..., joint_at(self.model, name)[2][0], :]
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,31 +197,51 @@ class Sensors:
             return self.place
         return followed(self.model, self.encoders, self.place)
 
-    def at(self, x: Array) -> tuple[Array, Array, Model]:
-        """Rows (n, nv, p), forces (n, nv), nan if not measured, and the model at unknowns x."""
-        motion = self.motion(x)
-        return self._rows(motion, x), self.forces(motion, x), motion.model
+    @cached_property
+    def coordinates(self) -> Coordinates:
+        """Those in which forces are compared: as they are where some are late, or not measured."""
+        model = self.model
+        drive = self._forces(model, self.closed, {}).reshape(-1, model.nv)
+        late = self._late(np.zeros(len(self.unknowns)))
+        kept = np.array([name in late for name in model.dof_names], dtype=bool)
+        for cluster in model.clusters:
+            missing = np.isnan(drive[:, cluster.v])
+            kept[cluster.v] |= bool(np.any(missing != missing[:, :1]))
+        return Coordinates.of(model, self.closed, kept)
 
-    def _rows(self, motion: Motion, x: Array) -> Array:
+    def at(self, x: Array, compared: bool = False) -> tuple[Array, Array, Model]:
+        """Rows (n, nv, p), forces (n, nv), nan if not measured, and the model at unknowns x.
+
+        ``compared``: in the coordinates in which forces are.
+        """
+        motion = self.motion(x)
+        rows, forces = self._rows(motion, x, compared), self.forces(motion, x, compared)
+        return rows, forces, motion.model
+
+    def _rows(self, motion: Motion, x: Array, compared: bool) -> Array:
         """Rows (n, nv, p); friction of rotors and armatures in their place pass no lossy gear."""
+        rows = motion.compared if compared else motion.rows
         if not self.lossy:
-            return motion.rows
+            return rows
         names = parameters(motion.model).names
         lost = self._gears.lost_of_bearings(self._drive(motion, x), self._efficiencies(x))
-        result = motion.rows.copy()
+        result = rows.copy()
         for i, n in enumerate(self.lossy):
             for k, kind in enumerate(BEFORE):
                 if np.any(lost[..., i, k]):
                     at = names.index(f"{self.model.actuators[n].joint}.{kind}")
-                    result[..., at] -= self._at_rows(lost[..., i, k])
+                    part = lost[..., i, k]
+                    result[..., at] -= self._at_rows(motion.change(part) if compared else part)
         return result
 
     def before_gears(self, x: Array) -> Array | None:
-        """:meth:`.Gears.before` (n, nv, nv); None if nothing is lost, or rows are means."""
+        """:meth:`.Gears.before` (n, nv, nv) of compared forces; None if lossless, or of means."""
         if not self.lossy or self.windows is not None:
             return None
-        drive = self._drive(self.motion(x), x)
-        return self._gears.before(drive, self._efficiencies(x)).reshape(-1, *2 * drive.shape[-1:])
+        motion = self.motion(x)
+        drive = self._drive(motion, x)
+        before = motion.change.squared(self._gears.before(drive, self._efficiencies(x)))
+        return before.reshape(-1, *2 * drive.shape[-1:])
 
     def _drive(self, motion: Motion, x: Array) -> Array:
         """The motors' generalised forces (..., nv)."""
@@ -239,20 +277,25 @@ class Sensors:
             force = np.array(-joint.law.bias if sprung else 0.0)
             if joint.name in self._filed:
                 force = force + joint.law.force(model.joint_velocities(q, v)[joint.name])
-            rows = model.constraint_jacobian(q)[..., _joint(model, joint.name)[2][0], :]
+            rows = model.constraint_jacobian(q)[..., joint_at(model, joint.name)[2][0], :]
             known = known - force[..., None] * rows
         if self.wrenches:
             known = known + rnea(model, q, still, still, backend=backend)
             known = known - rnea(model, q, still, still, f_ext=self.wrenches, backend=backend)
+        coordinates, compared = replace(self.coordinates, model=model), None
         if a is not None:
             rows = _in_pieces(model, q, v, a, backend)
         else:
             assert self.windows is not None
-            rows = windowed(model, q, v, self.windows, backend)
-        rows = (
-            np.broadcast_to(rows, (*batch[:-1], self.length, *rows.shape[-2:])) if batch else rows
-        )
-        return Motion(model, q, v, a, rows.reshape(-1, *rows.shape[-2:]), known)
+            rows, compared = windowed(model, q, v, self.windows, backend, coordinates)
+            compared = self._flat(compared)
+        return Motion(model, q, v, a, self._flat(rows), known, coordinates, compared)
+
+    def _flat(self, rows: Array) -> Array:
+        """Rows (..., nv, p) of all motions (n, nv, p)."""
+        batch, shape = self.batch, rows.shape[-2:]
+        rows = np.broadcast_to(rows, (*batch[:-1], self.length, *shape)) if batch else rows
+        return rows.reshape(-1, *shape)
 
     @cached_property
     def _filed(self) -> list[str]:
@@ -307,15 +350,18 @@ class Sensors:
         wrenches = (np.shape(each)[:-1] for each in self.wrenches.values())
         return np.broadcast_shapes(self.place.shape[:-1], self.drive.shape[:-1], *wrenches)
 
-    def forces(self, motion: Motion, x: Array) -> Array:
+    def forces(self, motion: Motion, x: Array, compared: bool = False) -> Array:
         """Forces (n, nv) that the parameters explain, nan if not measured, at unknowns x."""
         drive = self._drive(motion, x)
         if self.lossy:
             drive = drive - self._gears.lost(drive, self._efficiencies(x))
         known = motion.known - self._friction(motion, x)
         if self.windows is None:
-            return (self._in_time(drive, x) + known).reshape(-1, motion.model.nv)
+            whole = self._in_time(drive, x) + known
+            return (motion.change(whole) if compared else whole).reshape(-1, motion.model.nv)
         late = self._late(x)
+        if compared:
+            drive, known = motion.change(drive), motion.change(known)
         motions = (y.reshape(-1, *y.shape[-2:]) for y in (drive, known))
         return np.concatenate([
             self._windowed(self.windows, each, other, late)
@@ -417,38 +463,42 @@ class Sensors:
             result = result + size[..., None] * g
         return result
 
-    def slopes(self, x: Array, values: Array, error: Array) -> Array:
+    def slopes(self, x: Array, values: Array, error: Array, compared: bool = False) -> Array:
         """Derivatives of rows · values - forces (at x: ``error``) by each unknown (n, nv, ·)."""
         columns = []
         motion = self.motion(x)
-        level = self._rows(motion, x) @ values
-        reaching = self._reaching(self._gears) if self.rotors and self.lossy else {}
+        level = self._rows(motion, x, compared) @ values
+        change = motion.change if compared else None
+        reaching = self._reaching(self._gears, change) if self.rotors and self.lossy else {}
         for i, unknown in enumerate(self.unknowns):
             moved = x.copy()
             moved[i] += DIFFERENCE
             if (part := reaching.get((unknown.kind, unknown.name))) is not None:
                 columns.append(part if unknown.kind == "backdrive" else -part)
             elif unknown.kind in (*MOVING, *EFFICIENCIES):
-                rows, force, _ = self.at(moved)
+                rows, force, _ = self.at(moved, compared)
                 columns.append((rows @ values - force - error) / DIFFERENCE)
             else:
-                columns.append((level - self.forces(motion, moved) - error) / DIFFERENCE)
+                forces = self.forces(motion, moved, compared)
+                columns.append((level - forces - error) / DIFFERENCE)
         return np.stack(columns, axis=-1) if columns else np.zeros((*error.shape, 0))
 
     def shares(self) -> Array:
-        """The fraction of each coordinate's force that depends on each torque constant (nv, ·)."""
+        """The fraction of each compared force that depends on each torque constant (nv, ·)."""
         result = np.zeros((self.model.nv, len(self.unknowns)))
         if self.constants is None:
             return result
         names = [each.name for each in self.model.actuators]
-        size = np.sqrt(np.nanmean(self._parts(self.model, self.closed) ** 2, axis=0))
+        parts = self._parts(self.model, self.closed)
+        change = self.coordinates.at(self.closed.reshape(-1, self.model.nq))
+        size = np.sqrt(np.nanmean(change(parts, -2) ** 2, axis=0))
         share = size**2 / np.maximum(np.sum(size**2, axis=1, keepdims=True), TINY)
         for i, unknown in enumerate(self.unknowns):
             if unknown.kind == "constant":
                 result[:, i] = share[:, names.index(unknown.name)]
         return result
 
-    def _reaching(self, gears: Gears) -> dict[tuple[str, str], Array]:
+    def _reaching(self, gears: Gears, change: Change | None = None) -> dict[tuple[str, str], Array]:
         """Forces (n, nv) that reach the joints while motors drive and are driven, by a model.
 
         As the slopes by efficiencies they are without the errors of the measured forces, which
@@ -456,7 +506,7 @@ class Sensors:
         """
         names = [self.model.actuators[n].name for n in gears.at]
         return {
-            (kind, name): self._at_rows(parts[..., k])
+            (kind, name): self._at_rows(change(parts[..., k]) if change else parts[..., k])
             for kind, parts in zip(EFFICIENCIES, gears.predicted, strict=True)
             for k, name in enumerate(names)
         }
@@ -537,79 +587,32 @@ class Sensors:
                 moved = np.array([offsets.get(name, 0.0) for name in model.dof_names])
                 q = model.integrate(q, np.broadcast_to(moved, (*q.shape[:-1], model.nv)))
             return q, self.rate, self.pull
-        rows = [r for name in self.encoders for r in _joint(model, name)[2]]
+        rows = [r for name in self.encoders for r in joint_at(model, name)[2]]
         q = self.closed
         if model is not self.model or any(offsets.values()):
             q = self._at_readings(model, offsets, rows)
         g = model.constraint_jacobian(q)[..., rows, :]
-        v = _divided(g, self.rate)
+        v = divided(g, self.rate)
         if self.pull is None:
             return q, v, None
-        return q, v, _divided(g, self.pull - model.constraint_bias(q, v)[..., rows])
+        return q, v, divided(g, self.pull - model.constraint_bias(q, v)[..., rows])
 
     def _at_readings(self, model: Model, offsets: Mapping[str, float], rows: list[int]) -> Array:
         """Configurations of ``model`` at the encoders' readings."""
         assert self.encoders is not None
         start = self.model.joint_positions(self.closed)
         single = {
-            rows.index(_joint(model, name)[2][0]): (name, start[name] + offsets.get(name, 0.0))
+            rows.index(joint_at(model, name)[2][0]): (name, start[name] + offsets.get(name, 0.0))
             for name in self.encoders
-            if _joint(model, name)[1] == 1
+            if joint_at(model, name)[1] == 1
         }
         q = self.closed.reshape(-1, model.nq)
-        reached, off = read(model, q, _Encoders(model, tuple(rows), single))
+        reached, off = read(model, q, Encoders(model, tuple(rows), single))
         if not (worst := float(np.max(off, initial=0.0))) < OPEN:
             warn(RuntimeWarning(
                 f"configurations of '{model.name}' at the encoders' readings are {worst:.1e} off"
             ))  # fmt: skip
         return reached.reshape(self.closed.shape)
-
-
-@dataclass(frozen=True)
-class _Encoders:
-    """Newton's target: positions of joints of one freedom are read; the other encoders' stay.
-
-    ``rows``: indices of all encoders' joint velocities; ``single``: names and positions (n,) of
-    joints of one freedom, by their index in ``rows``.
-    """
-
-    model: Model
-    rows: tuple[int, ...]
-    single: Mapping[int, tuple[str, Array]]
-
-    def lack(self, q: Array, rows: NDArray[np.intp]) -> Array:
-        """The differences from the targets (m, rows)."""
-        now, result = self.model.joint_positions(q), np.zeros((len(q), len(self.rows)))
-        for column, (name, target) in self.single.items():
-            result[:, column] = target.ravel()[rows] - now[name]
-        return result
-
-    def way(self, q: Array, lack: Array) -> Array:
-        """The velocities (m, nv) of the step."""
-        return _divided(self.model.constraint_jacobian(q)[..., list(self.rows), :], lack)
-
-
-def followed(model: Model, encoders: Sequence[str], place: Array) -> Array:
-    """Configurations (..., nq) with these joint positions, each continuing the previous one."""
-    rows = list(following(model, encoders, place.reshape(-1, place.shape[-1])))
-    return np.array(rows).reshape(*place.shape[:-1], model.nq)
-
-
-def following(model: Model, encoders: Sequence[str], rows: Array) -> Iterator[Array]:
-    """The configurations of :func:`followed`, one after the other."""
-    ends = np.cumsum([_joint(model, name)[1] for name in encoders])
-    q = model.neutral()
-    for row in rows:
-        parts = [x.tolist() for x in np.split(row, ends[:-1])]
-        positions = dict(zip(encoders, parts, strict=True))
-        pose = positions.pop(model.floating_base or "", None)
-        q = model.configuration(positions, guess=q, base_pose=pose)
-        yield q
-
-
-def _divided(matrix: Array, right: Array) -> Array:
-    """Solutions (..., n) of (..., n, n) x = right."""
-    return np.asarray(np.linalg.solve(matrix, right[..., None])[..., 0], dtype=float)
 
 
 def sensors(
@@ -688,7 +691,7 @@ def sensors(
     else:
         check_finite(place, "q", tuple(str(n) for n in range(nq)))
         check_finite(rate, "v", labels)
-        rows = [r for name in names for r in _joint(model, name)[2]]
+        rows = [r for name in names for r in joint_at(model, name)[2]]
         g = model.constraint_jacobian(readings.closed)[..., rows, :]
         if np.linalg.matrix_rank(g.reshape(-1, nv, nv), tol=SINGULAR).min() < nv:
             raise ValueError("encoders: there they do not determine how all coordinates move")
@@ -697,7 +700,7 @@ def sensors(
 
 def _sizes(model: Model, names: Sequence[str]) -> tuple[int, int]:
     """Numbers of positions and velocities of these joints; raises unless the latter is nv."""
-    joints = [_joint(model, name) for name in names]
+    joints = [joint_at(model, name) for name in names]
     nq, nv = sum(each[1] for each in joints), sum(len(each[2]) for each in joints)
     if len(set(names)) < len(names):
         raise ValueError(f"encoders: a joint is given twice in {names}")
@@ -722,16 +725,6 @@ def _in_pieces(model: Model, q: Array, v: Array, a: Array, backend: Backend) -> 
         rows[at] = part
     assert rows is not None
     return rows
-
-
-def _joint(model: Model, name: str) -> tuple[int, int, range]:
-    """(index, positions, spanning velocities) of a joint."""
-    if name not in model.joint_names:
-        raise UnknownNameError(
-            f"encoders: no joint '{name}'{did_you_mean(name, model.joint_names)}"
-        )
-    index = model.joint_names.index(name)
-    return index, model.joints[index].nq, model.nodes[index].freedoms
 
 
 def _chosen(
@@ -760,7 +753,7 @@ def _offsets(
         CalibrationParameter(
             "offset",
             name,
-            ZERO[name in slides] * max(1.0, float(geared[_joint(model, name)[2]][0])),
+            ZERO[name in slides] * max(1.0, float(geared[joint_at(model, name)[2]][0])),
         )
         for name in chosen
     ]

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robomodel.arrays import Array
+from robomodel.dynamics.kinematics.rates import jacobian_rate
 from robomodel.dynamics.kinematics.state import Configuration
 from robomodel.mechanism.graph import WORLD
 from robomodel.model.arguments import as_array
@@ -25,7 +26,6 @@ from robomodel.papers.matrices import (
     cross_matrix,
     from_rows,
     inverse_motion,
-    jacobian_rate,
     motion_matrix,
     pseudoinverse,
     solved,
