@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from robomodel import dynamics, moved, showing
 from robomodel.errors import check_positional, no_model
 from robomodel.messages import instead, with_known_keywords
+from robomodel.running import uncollected
 
 if TYPE_CHECKING:
     from robomodel import robots
@@ -200,7 +201,9 @@ showing.register("robomodel.views.animation", "motion_in_notebooks", "animate_mo
 def __getattr__(name: str) -> object:
     """Everything but the table of names, imported when it is first asked for."""
     if name in _HOMES:
-        found = _takes_model(getattr(import_module(f"{__name__}.{_HOMES[name]}"), name))
+        with uncollected():
+            module = import_module(f"{__name__}.{_HOMES[name]}")
+        found = _takes_model(getattr(module, name))
         return globals().setdefault(name, found)
     if name in _ROOMS.split() or name == "trajectory":  # an old name: robomodel.moved
         return import_module(f"{__name__}.{name}")

@@ -11,6 +11,7 @@ from robomodel.errors import DescriptionError, as_flag, as_names, as_real
 from robomodel.messages import with_known_keywords
 from robomodel.mobility import RigidError
 from robomodel.model import Model, build
+from robomodel.running import uncollected
 
 if TYPE_CHECKING:
     from robomodel.description.shapes import Role
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 
 @with_known_keywords
+@uncollected()
 def load(
     source: object,
     *,

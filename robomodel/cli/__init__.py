@@ -9,6 +9,7 @@ to standard output as well: ``error`` (message, element, file, line) and ``warni
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import sys
@@ -32,6 +33,7 @@ from robomodel.cli.common import (
     runnable,
 )
 from robomodel.errors import did_you_mean
+from robomodel.running import uncollected
 
 if TYPE_CHECKING:
     from robomodel.reports.document import Document
@@ -93,7 +95,9 @@ def command_of(name: str) -> Any:
 
 def function_of(name: str) -> Callable[..., Result | Document]:
     """The function of a command."""
-    module = import_module(f"{__name__}.{COMMANDS[name][0]}")
+    with uncollected():
+        module = import_module(f"{__name__}.{COMMANDS[name][0]}")
+        gc.freeze()  # what modules hold stays
     function: Callable[..., Result | Document] = getattr(module, name.replace("-", "_"))
     return function
 

@@ -305,6 +305,28 @@ class Spherical(JointModel):
         """Log(q0⁻¹ q1), the shorter way round."""
         return turn_between(q0, q1)[0]
 
+    def difference(self, q0: Array, q1: Array) -> Array:
+        """:meth:`displacement` on arrays with leading batch axes.
+
+        By the arctangent of NumPy, which is as exact, in a fifth of the operations.
+        """
+        x, y, z, w = np.moveaxis(q0, -1, 0)
+        a, b, c, d = np.moveaxis(q1, -1, 0)
+        vector = np.stack(
+            [
+                w * a - d * x - y * c + z * b,
+                w * b - d * y - z * a + x * c,
+                w * c - d * z - x * b + y * a,
+            ],
+            axis=-1,
+        )
+        scalar = w * d + x * a + y * b + z * c
+        n = np.sqrt(np.einsum("...k,...k->...", vector, vector))
+        cosine = np.abs(scalar)
+        ratio = np.where(n > 0.0, 2.0 * np.arctan2(n, cosine), 2.0)  # θ/n, and its limit 2/w
+        ratio /= np.where(n > 0.0, n, cosine)
+        return np.asarray(np.where(scalar < 0.0, -ratio, ratio)[..., None] * vector)
+
     def jlog(self, dv: Vector) -> Sequence[Vector]:
         """The Jacobian of SO(3)'s logarithm."""
         return jlog3(dv)

@@ -9,10 +9,10 @@ import numpy as np
 
 from robomodel.arrays import Array
 from robomodel.dynamics.actuators.envelopes import inverses
-from robomodel.dynamics.kinematics.state import Configuration
+from robomodel.dynamics.kinematics.state import Configuration, on_arrays
 from robomodel.dynamics.lumped import joint_inertias, reflected
 from robomodel.mechanism.continuation import Ends
-from robomodel.opentree.errors import jacobian_of, on_arrays
+from robomodel.opentree.errors import jacobian_of
 from robomodel.opentree.tree import OpenTree
 from robomodel.opentree.tree_joints import sheet
 from robomodel.reach.reachable import Reachable

@@ -13,7 +13,7 @@ effort (M⁻¹)ⱼⱼ, by what motors give it at this state, it takes the place 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, NamedTuple
@@ -21,7 +21,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from robomodel.arrays import Array, median
-from robomodel.dynamics.kinematics.state import NO_FORCES, Configuration, State
+from robomodel.dynamics.kinematics.state import (
+    NO_FORCES,
+    Configuration,
+    State,
+    as_array,
+)
 from robomodel.dynamics.recursions.aba import accelerations
 from robomodel.dynamics.recursions.crba import inertia_at
 from robomodel.dynamics.recursions.rnea import forces_at
@@ -188,18 +193,6 @@ def jacobian_of(state: Configuration, rows: Sequence[int], n: int) -> Array:
     for i, r in enumerate(rows):
         result[:, i, cluster_of[r].v] = stack(state.rows[r], (n,))
     return result
-
-
-def on_arrays(recursion: Callable[..., Any], model: Model, *arrays: Array) -> Array:
-    """A recursion on a batch: vectors (n, …) or matrices (n, …, …)."""
-    return as_array(recursion(model, *map(unstack, arrays)), len(arrays[0]))
-
-
-def as_array(result: Sequence[Any], n: int) -> Array:
-    """A vector (n, …) or a matrix (n, …, …) of scalars of a batch."""
-    if result and isinstance(result[0], list):
-        return np.stack([stack(row, (n,)) for row in result], axis=1)
-    return stack(result, (n,))
 
 
 def exact_states(

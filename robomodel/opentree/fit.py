@@ -27,6 +27,7 @@ from typing import TypeAlias
 import numpy as np
 
 from robomodel.arrays import Array, Mask
+from robomodel.dynamics.kinematics.state import on_arrays
 from robomodel.dynamics.physical import Cone, ParameterPrior, newton
 from robomodel.dynamics.recursions.regressor import regressor
 from robomodel.dynamics.tree_map import TreeMap
@@ -41,7 +42,7 @@ from robomodel.model.parameters import (
     pseudo_inertia,
     with_parameters,
 )
-from robomodel.opentree.errors import Errors, Measure, on_arrays
+from robomodel.opentree.errors import Errors, Measure
 from robomodel.opentree.mirror_images import MirrorImages
 from robomodel.tolerances import NOTHING, TINY
 

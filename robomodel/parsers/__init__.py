@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from robomodel.description import Description, Rotor, Shape
 from robomodel.errors import DescriptionError
 from robomodel.files import Entries, Resources, package_path
-from robomodel.parsers import urdf
 from robomodel.parsers.sources import fetch, of_robot_descriptions, open_document, robot_name
 from robomodel.parsers.usd.stages import is_usd
 from robomodel.vocabulary import xml
@@ -89,6 +88,8 @@ def read(
     for extension in several if isinstance(several, list | tuple) else [several]:
         description = _extended(description, extension, folders, strict)
     if kind == "urdf":
+        from robomodel.parsers import urdf
+
         description = urdf.with_closing_frames(description, strict=strict)
     if rotors:
         description = rotors_on_joints(description, rotors)
@@ -109,6 +110,8 @@ def _read_xml(
     """Read a document of the format ``kind``."""
     match kind:
         case "urdf":
+            from robomodel.parsers import urdf
+
             description = urdf.read_urdf(_extension(document))
         case "mjcf":
             from robomodel.parsers import mjcf
@@ -133,6 +136,8 @@ def _extended(
         from robomodel.parsers.urdf.side_files import read_side_file
 
         return read_side_file(*fetch(extension), description, strict=strict)
+    from robomodel.parsers import urdf
+
     more = _extension(open_document(extension, strict=strict, resources=resources))
     description = urdf.read_urdf(more, description)
     more.report()

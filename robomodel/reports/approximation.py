@@ -17,10 +17,11 @@ import numpy as np
 
 from robomodel import dynamics
 from robomodel.arrays import Array
+from robomodel.dynamics.kinematics.state import on_arrays
 from robomodel.dynamics.lumped import joint_inertias, reflected
 from robomodel.model import Model
 from robomodel.opentree.armatures import Armature, armatures
-from robomodel.opentree.errors import FAIR, on_arrays, percent
+from robomodel.opentree.errors import FAIR, percent
 from robomodel.opentree.tree import OpenTree, judged_tree
 from robomodel.reports.document import (
     Bullets,

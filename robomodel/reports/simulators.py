@@ -21,12 +21,13 @@ import numpy as np
 
 from robomodel import dynamics
 from robomodel.arrays import Array, Mask
+from robomodel.dynamics.kinematics.state import on_arrays
 from robomodel.dynamics.lumped import reflected
 from robomodel.errors import UnknownNameError, check_names
 from robomodel.model import Model
 from robomodel.model.elements import Cluster, joint_slices
 from robomodel.opentree.armatures import armatures
-from robomodel.opentree.errors import on_arrays, percent
+from robomodel.opentree.errors import percent
 from robomodel.opentree.tree import OpenTree, TreeOptions, written_tree
 from robomodel.opentree.tree_joints import ClusterTree, polynomial
 from robomodel.reports.document import Bullets, Cell, Section, Table

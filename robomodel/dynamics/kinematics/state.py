@@ -5,11 +5,11 @@ Also the tangents of the configuration space, on traced scalars.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from robomodel.mechanism.joints import JointModel, relative_motion
 from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import Cluster, joint_slices
 from robomodel.model.model import Model
-from robomodel.scalars import Scalar, Vector, added, dot, value_of
+from robomodel.scalars import Scalar, Vector, added, dot, stack, unstack, value_of
 from robomodel.spatial import (
     NO_MOTION,
     ZERO,
@@ -328,3 +328,15 @@ def _position_rates(joint: JointModel, q: Sequence[Traced], rates: Vector) -> Di
         for row in from_quaternion(x, y, z, w).rows:
             changes |= dict(zip(handles(row), cross(row, omega), strict=True))
     return changes
+
+
+def on_arrays(recursion: Callable[..., Any], model: Model, *arrays: Array) -> Array:
+    """A recursion on a batch: vectors (n, …) or matrices (n, …, …)."""
+    return as_array(recursion(model, *map(unstack, arrays)), len(arrays[0]))
+
+
+def as_array(result: Sequence[Any], n: int) -> Array:
+    """A vector (n, …) or a matrix (n, …, …) of scalars of a batch."""
+    if result and isinstance(result[0], list):
+        return np.stack([stack(row, (n,)) for row in result], axis=1)
+    return stack(result, (n,))

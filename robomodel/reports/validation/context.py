@@ -13,13 +13,12 @@ import numpy as np
 from robomodel.arrays import Array
 from robomodel.description import Joint as FileJoint
 from robomodel.description import Link, Loop, Vec3
-from robomodel.dynamics.kinematics.state import Configuration
+from robomodel.dynamics.kinematics.state import Configuration, on_arrays
 from robomodel.dynamics.recursions.crba import crba
 from robomodel.errors import NOWHERE, ClosureError, Source
 from robomodel.mechanism.graph import WORLD
 from robomodel.model import Model
 from robomodel.model.elements import Cluster, Node
-from robomodel.opentree.errors import on_arrays
 from robomodel.reach.limb import select_in
 from robomodel.reports.validation.bounds import BOUNDS
 from robomodel.reports.validation.linkage import Known, LinkageStudy, study

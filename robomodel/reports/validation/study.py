@@ -19,9 +19,6 @@ from robomodel.errors import DescriptionError, DescriptionWarning, Interrupted, 
 from robomodel.loading import load
 from robomodel.model import Model, build
 from robomodel.reach.curves import Curve
-from robomodel.reports.comparison.differences import UNITS, Difference, shown
-from robomodel.reports.comparison.match import RobotAtZero
-from robomodel.reports.comparison.study import compare_robots, open_tree
 from robomodel.reports.document import (
     SEVERITIES,
     Document,
@@ -43,7 +40,6 @@ from robomodel.reports.validation import loss_checks as losses
 from robomodel.reports.validation import mechanism_checks as mechanics
 from robomodel.reports.validation import number_checks as numbers
 from robomodel.reports.validation import twin_checks as twins
-from robomodel.reports.validation.bounds import BOUNDS
 from robomodel.reports.validation.context import CheckContext
 from robomodel.reports.validation.linkage import Choice, LinkageStudy
 from robomodel.tolerances import CLOSED
@@ -138,7 +134,9 @@ def of_model(
             findings += check(context)
             done += 1
         if reference is not None:
-            findings += differences(RobotAtZero.of(reference), RobotAtZero.of(model))
+            from robomodel.reports.validation.reference import differences
+
+            findings += differences(reference, model)
     except KeyboardInterrupt as pressed:
         raise Interrupted(f"{done} of {len(CHECKS)} checks", report(())) from pressed
     return report(context.linkages.values())
@@ -151,49 +149,10 @@ def of_error(error: DescriptionError, reference: Model | None = None) -> Report:
     """
     findings = [Finding("error", "load", error.source, error.message)]
     if reference is not None and error.description is not None:
-        other = open_tree(error.description)
-        findings += differences(RobotAtZero.of(reference), other) if other else ()
+        from robomodel.reports.validation.reference import differences
+
+        findings += differences(reference, error.description)
     return Report("", error.file, tuple(findings))
-
-
-def differences(reference: RobotAtZero, robot: RobotAtZero) -> Iterator[Finding]:
-    """Differences from a reference: warnings if the cause shows, else notes."""
-    for each in compare_robots(reference, robot).differences:
-        if each.quantity == "missing":
-            where = "the reference has it" if each.b is None else "the reference has none"
-            message = f"{each.kind} '{each.element}': {where}"
-            severity: Severity = "warning" if each.torque else "note"
-            remedy = "check which of the two is right" if each.torque else MEANT
-            yield Finding(severity, "difference", each.source, message, remedy)
-            continue
-        unit = UNITS.get(each.quantity, "")
-        cause = f": {each.explanation}" if each.explanation else ""
-        grave = bool(each.cause) or _grave(each)
-        yield Finding(
-            "warning" if grave else "note",
-            each.cause or "difference",
-            each.source,
-            f"{each.quantity} of {each.kind} '{each.element}' is {shown(each.b)}"
-            f"{unit and ' ' + unit}, in the reference {shown(each.a)}{cause}",
-            "check which of the two is right" if grave else MEANT,
-            each.torque if 0.0 < each.torque < math.inf else None,
-            "relative" if 0.0 < each.torque < math.inf else "",
-        )
-
-
-MEANT = "nothing to do if that is meant"
-
-
-def _grave(each: Difference) -> bool:
-    """True if a difference from a reference is a fault in any case: no mass, another ratio."""
-    a, b = each.a, each.b
-    if not isinstance(a, float) or not isinstance(b, float):
-        return False
-    if each.quantity == "mass":
-        return b == 0.0
-    return each.quantity.startswith("ratio") and not (
-        a * b > 0.0 and max(a / b, b / a) < BOUNDS.ratio_warned
-    )  # fmt: skip
 
 
 def _gravest_first(finding: Finding) -> tuple[int, float, str, str]:
