@@ -17,9 +17,7 @@ Read in this order:
 ``registry`` has the methods whose functions are in rooms above.
 """
 
-from robomodel.model import parametric
 from robomodel.model.build import build
-from robomodel.model.configurations import functions, moving, states
 from robomodel.model.elements import Body, Cluster, Coupling, Frame, Joint, Loop, Node
 from robomodel.model.model import Model
 
@@ -33,8 +31,4 @@ __all__ = [
     "Model",
     "Node",
     "build",
-    "functions",
-    "moving",
-    "parametric",
-    "states",
 ]
