@@ -21,7 +21,8 @@ from robomodel.reports.document import Finding
 from robomodel.reports.validation import mechanism_checks
 from robomodel.reports.validation.context import CheckContext
 from robomodel.reports.validation.number_checks import principal
-from robomodel.reports.validation.study import CHECKS, differences, of_error
+from robomodel.reports.validation.reference import differences
+from robomodel.reports.validation.study import CHECKS, of_error
 from robomodel.reports.validation.twin_checks import find_symmetries
 
 Seeded = tuple[Description, tuple[str, ...]]

@@ -16,15 +16,19 @@ from robomodel.reports.validation.bounds import BOUNDS
 MEANT = "nothing to do if that is meant"
 
 
-def differences(reference: Model, robot: Model | Description) -> Iterator[Finding]:
-    """Differences from a reference: warnings if the cause shows, else notes.
+def from_reference(reference: Model, robot: Model | Description) -> Iterator[Finding]:
+    """:func:`differences` of a model from a reference, or of a file that makes none.
 
-    A description, whose loops make no mechanism, is compared with its loops open, if that can be.
+    That is compared with its loops open, if its open tree makes a model.
     """
     other = RobotAtZero.of(robot) if isinstance(robot, Model) else open_tree(robot)
-    if other is None:
-        return
-    for each in compare_robots(RobotAtZero.of(reference), other).differences:
+    if other is not None:
+        yield from differences(RobotAtZero.of(reference), other)
+
+
+def differences(reference: RobotAtZero, robot: RobotAtZero) -> Iterator[Finding]:
+    """Differences from a reference: warnings if the cause shows, else notes."""
+    for each in compare_robots(reference, robot).differences:
         if each.quantity == "missing":
             where = "the reference has it" if each.b is None else "the reference has none"
             message = f"{each.kind} '{each.element}': {where}"

@@ -134,9 +134,9 @@ def of_model(
             findings += check(context)
             done += 1
         if reference is not None:
-            from robomodel.reports.validation.reference import differences
+            from robomodel.reports.validation.reference import from_reference
 
-            findings += differences(reference, model)
+            findings += from_reference(reference, model)
     except KeyboardInterrupt as pressed:
         raise Interrupted(f"{done} of {len(CHECKS)} checks", report(())) from pressed
     return report(context.linkages.values())
@@ -149,9 +149,9 @@ def of_error(error: DescriptionError, reference: Model | None = None) -> Report:
     """
     findings = [Finding("error", "load", error.source, error.message)]
     if reference is not None and error.description is not None:
-        from robomodel.reports.validation.reference import differences
+        from robomodel.reports.validation.reference import from_reference
 
-        findings += differences(reference, error.description)
+        findings += from_reference(reference, error.description)
     return Report("", error.file, tuple(findings))
 
 
