@@ -17,7 +17,7 @@ from texts import coupling, four_bar, joint, link, loop, robot
 import robomodel as rm
 from robomodel.mechanism.continuation import Ends
 from robomodel.mechanism.sheets import Sheet
-from robomodel.mechanism.walks import lead, wander
+from robomodel.mechanism.walks import WALK_STRIDE, lead, wander
 from robomodel.reach import targets
 from robomodel.reach.reachable import from_configuration, reachable
 
@@ -140,6 +140,23 @@ def test_members_behind_narrow_doors() -> None:
     assert model.is_reachable(ends).all()
     some = np.append(np.flatnonzero(~straight)[:1], 0)  # the same alone as among others
     assert [model.is_reachable(q) for q in ends[some]] == [True, True]
+
+
+@pytest.mark.parametrize("name", ["tello", "parallel_ankle", "five_bar"])
+def test_strides_move_joints_no_farther_than_is_said(name: str) -> None:
+    """So no way leads to what is farther beyond limits, for which none is sought."""
+    rng = np.random.default_rng(5)
+    for linkage in reachable(rm.robots.load(name)).linkages:
+        for group in linkage.groups:
+            along, limits = group.along, group.along.limits
+            p = group.pool[rng.integers(len(group.pool.q), size=400)]
+            d = rng.standard_normal((400, group.freedoms))
+            d *= WALK_STRIDE / np.linalg.norm(d, axis=1, keepdims=True)
+            there, ends = along.stride(p, d)
+            fine = ends == Ends.FINE
+            moved = np.abs(there.q - p.q)[fine][:, limits.places]
+            assert fine.sum() > 100
+            assert np.all(moved <= limits.farthest(WALK_STRIDE))
 
 
 def test_a_limit_ends_it() -> None:

@@ -79,6 +79,11 @@ class Limits:
         at = q[:, self.places]
         return np.asarray(np.maximum(at - self.high, self.low - at))
 
+    def farthest(self, length: float) -> Array:
+        """How far each joint goes by a stride of this length (limits,), at most."""
+        longest = (1.0 + MOST_CORRECTION) * length + WITHIN
+        return np.asarray(longest * np.linalg.norm(self.rows, axis=1) + WITHIN)
+
 
 @dataclass(frozen=True, eq=False)
 class Points:

@@ -402,9 +402,11 @@ class Group:
 
     def _sought(self, q: Array) -> Mask:
         """To which configurations (n, nq) ways lead that are looked for far and wide."""
-        found = np.zeros(len(q), dtype=bool)
+        limits, found = self.along.limits, np.zeros(len(q), dtype=bool)
+        # from others no stride leads back within limits
+        near = np.all(limits.beyond(q) <= limits.farthest(WALK_STRIDE), axis=1)
         for search in (self._led_far, self._met):
-            if len(left := np.flatnonzero(~found)):
+            if len(left := np.flatnonzero(near & ~found)):
                 found[left] = search(q[left])
         return found
 
