@@ -199,7 +199,7 @@ class Sensors:
 
     @cached_property
     def coordinates(self) -> Coordinates:
-        """Those in which forces are compared: as they are where some are late, or not measured."""
+        """The coordinates in which forces are compared; kept where some are late or unknown."""
         model = self.model
         drive = self._forces(model, self.closed, {}).reshape(-1, model.nv)
         late = self._late(np.zeros(len(self.unknowns)))
