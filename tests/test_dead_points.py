@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -156,3 +157,61 @@ def test_rotors_that_move_a_knee_and_an_ankle_are_at_rest_at_the_ankle_s_dead_po
     k = cluster.geometry.evaluate(q)[1][:, resting]
     assert np.linalg.svd(k, compute_uv=False)[-1] < 1e-9  # they move while both rotors rest
     assert linkage.single(of.nearest.joints)["left-thigh-to-shin"] == 0.0  # it needs not move
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_change_points_are_found_however_many_loops_flatten_together(count: int) -> None:
+    """Parallelograms one behind the other, as drawn at 1 rad: they are flat at -1 and π - 1."""
+    along = f"{0.2 * math.cos(1.0)} {0.2 * math.sin(1.0)} 0"
+    names = ["crank", *(f"rocker{n}" for n in range(count))]
+    text = "".join(
+        link(after) + link(f"rod{n}")
+        + joint(after, "base", after, f"{0.3 * (n + 1)} 0 0", mark=False)
+        + joint(f"rod{n}", before, f"rod{n}", along, mark=False)
+        + loop(f"pin{n}", "revolute", f"rod{n}", after, "0.3 0 0", along)
+        for n, (before, after) in enumerate(itertools.pairwise(names))
+    )  # fmt: skip
+    report = rm.validate(robot(link("crank"), joint("crank", "base", "crank", mark=True), text))
+    (linkage,) = report.linkages
+    (sweep,) = linkage.sweeps
+    found = sorted((each.kind, each.position) for each in sweep.singularities)
+    assert [kind for kind, _ in found] == ["change point"] * 2
+    np.testing.assert_allclose([x for _, x in found], [-1.0, math.pi - 1.0], atol=1e-6)
+    assert only(report, "singularity").remedy == "limit 'crank' to more than -1 and less than 2.142"
+
+
+def test_dead_points_more_than_half_a_turn_away_are_found() -> None:
+    """A four-bar without links that turn fully, drawn next to one end of its crank's range."""
+    ground, crank, coupler, rocker = 0.45, 0.15, 0.2, 0.3
+    # coupler and rocker in line: the cosine law between crank and ground
+    square = ground**2 + crank**2 - (coupler + rocker) ** 2
+    end = math.acos(square / (2.0 * ground * crank))
+    drawn = end - 0.15
+    ahead = crank * np.array([math.cos(drawn), math.sin(drawn)])
+    gap = np.array([ground, 0.0]) - ahead
+    far = float(np.linalg.norm(gap))
+    turn = math.acos((coupler**2 + far**2 - rocker**2) / (2.0 * coupler * far))
+    angle = math.atan2(gap[1], gap[0]) + turn
+    pin = ahead + coupler * np.array([math.cos(angle), math.sin(angle)])
+
+    def at(x: np.ndarray) -> str:
+        return f"{float(x[0])!r} {float(x[1])!r} 0"
+
+    text = robot(
+        *(link(name) for name in ("crank", "coupler", "rocker")),
+        joint("crank", "base", "crank", mark=True),
+        joint("coupler", "crank", "coupler", at(ahead), mark=False),
+        joint("rocker", "base", "rocker", f"{ground} 0 0", mark=False),
+        loop("pin", "revolute", "coupler", "rocker", at(pin - ahead),
+             at(pin - np.array([ground, 0.0]))),
+    )  # fmt: skip
+    ends = [-math.tau + end - drawn, end - drawn] if end > math.pi else [-end - drawn, end - drawn]
+    assert min(ends) < -math.pi
+    report = rm.validate(text)
+    (linkage,) = report.linkages
+    (sweep,) = linkage.sweeps
+    found = sorted(each.position for each in sweep.singularities)
+    np.testing.assert_allclose(found, ends, atol=1e-7)
+    assert only(report, "singularity").remedy == (
+        f"limit 'crank' to more than {ends[0]:.4g} and less than {ends[1]:.4g}"
+    )

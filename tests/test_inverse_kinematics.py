@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from cases import few
 from scipy.optimize import lsq_linear, minimize
+from texts import joint, link, robot
 
 import robomodel as rm
 from robomodel.control import (
@@ -529,3 +530,24 @@ def test_no_states_have_no_velocities() -> None:
     ik = InverseKinematics(model, FrameTask("Floating Base"))
     none = ik(model.neutral(), 0.1, {"Floating Base": np.zeros((0, 4, 4))})
     assert none.shape == (0, model.nv)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "wanted", "end"),
+    [(-0.5, 1.0, 0.1), (0.5, -1.0, 0.1), (-0.5, -1.0, 0.7), (0.5, 1.0, 0.7)],
+)
+def test_the_limit_that_a_follower_meets_is_named(ratio: float, wanted: float, end: float) -> None:
+    """q = 0.4 + ratio · lead, within 0.1 and 0.7."""
+    ends = '<limit lower="0.1" upper="0.7" effort="1" velocity="1"/>'
+    mimic = f'<mimic joint="lead" multiplier="{ratio}" offset="0.4"/>'
+    model = rm.load(
+        robot(
+            link("a"),
+            link("b"),
+            joint("lead", "base", "a"),
+            joint("other", "a", "b", kind="revolute", more=ends + mimic),
+        )
+    )
+    with pytest.warns(RuntimeWarning, match=f"position of joint 'other' at {end}$"):
+        q = rm.inverse_kinematics(model, {"lead": wanted})
+    assert model.joint_positions(q)["other"] == pytest.approx(end, abs=1e-6)

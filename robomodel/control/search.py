@@ -311,6 +311,7 @@ class Search:
         for quantity, (low, high) in zip(self.layout.limits.quantities, ends, strict=True):
             # a result that is so near to a limit [rad, m] is at it
             if min(high, -low) * abs(quantity.factor) < 1e-6:
-                end = quantity.upper if high < -low else quantity.lower
+                above = (high < -low) == (quantity.factor > 0.0)
+                end = quantity.upper if above else quantity.lower
                 words.append(f"{quantity.label} at {end:.4g}")
         return words

@@ -22,12 +22,12 @@ from robomodel.model.configurations.moving import solve
 from robomodel.model.elements import Cluster
 from robomodel.model.model import Model
 from robomodel.reach.motions import ClusterMotion, full_rank_rows
-from robomodel.reach.parts import Part
+from robomodel.reach.parts import VARIED, Part
 from robomodel.reach.paths import PATH_STEP, WEAK, Half, Path, walk
 from robomodel.reach.ranges import whole_part
 from robomodel.tolerances import TINY, WITHIN
 
-HALF_CURVE = 16.0  # of each half of a curve, which ends after half a turn of the swept joint
+HALF_CURVE = 32.0  # of each half of a curve, which ends after a turn of the swept joint
 
 Kind = Literal["dead point", "change point"]
 
@@ -157,11 +157,10 @@ class _Sweep:
         """Once it is followed: the curve, with what happens on it."""
         motion, column = self.motion, self.column
         back, forth = self.halves
-        if forth.ring:  # each half has the whole of it
-            for half in self.halves:
-                keep = sum(length <= 0.5 * half.lengths[-1] + PATH_STEP for length in half.lengths)
-                for values in (half.q, half.tangents, half.lengths):
-                    del values[keep:]
+        for half in self.halves:
+            keep = self._kept(half)
+            for values in (half.q, half.tangents, half.lengths):
+                del values[keep:]
         q = np.array(back.q[:0:-1] + forth.q)
         tangents = np.array([-x for x in back.tangents[:0:-1]] + forth.tangents)
         path = Path(self.part, q, tangents, len(back.q) - 1, (back.end, forth.end), False,
@@ -204,6 +203,20 @@ class _Sweep:
             turns,
         )
 
+    def _kept(self, half: Half) -> int:
+        """How many points of a half are the curve's: half a turn of a joint that turns fully.
+
+        Where others come round each half has the whole of it, and half of that is kept.
+        """
+        turned = np.abs(np.array(half.q)[:, self.link.q] - half.q[0][self.link.q])
+        turns = self.link.joint.nq == 1 and not self.part.lengths[self.column]
+        goes_on = np.min(np.array(half.tangents)[:, self.column] * half.tangents[0][self.column])
+        if turns and goes_on > 0.0 and turned[-1] >= math.pi:
+            return int(np.argmax(turned >= math.pi)) + 1
+        if half.ring:
+            return sum(length <= 0.5 * half.lengths[-1] + PATH_STEP for length in half.lengths)
+        return len(turned)
+
     def _positions(self, path: Path) -> Array:
         """Positions of the swept joint; of one with several freedoms, the distance travelled."""
         if self.link.joint.nq == 1:
@@ -242,7 +255,7 @@ class _Sweep:
     def _events(
         self, path: Path, position: Array, reached: Mask
     ) -> Iterator[tuple[int, Singularity]]:
-        """Where the swept joint, then where the orientation of K passes through zero.
+        """Where the swept joint, then where the orientation of K passes through zero, or K is weak.
 
         With the points after which that is, in their order.
         """
@@ -261,11 +274,42 @@ class _Sweep:
                     if self._regularity(at[None])[0] > WEAK:
                         continue  # the rows that represent K lose rank there, K does not
                     q = step.closed(at)
-                x = float(q[self.link.q]) if self.link.joint.nq == 1 else float(position[a])
-                near = bool(reached[a if a >= path.start else a + 1])
-                away = abs(x - float(position[path.start]))
-                inside = near and bool(self.motion.within(q))
-                yield a, Singularity(kind, x, away, inside, tuple(q.tolist()))
+                yield a, self._event(kind, path, position, reached, a, q)
+        for a, q in self._weakest(path):
+            yield a, self._event("change point", path, position, reached, a, q)
+
+    def _event(
+        self, kind: Kind, path: Path, position: Array, reached: Mask, a: int, q: Array
+    ) -> Singularity:
+        """A singularity between point a of the path and the next."""
+        x = float(q[self.link.q]) if self.link.joint.nq == 1 else float(position[a])
+        near = bool(reached[a if a >= path.start else a + 1])
+        away = abs(x - float(position[path.start]))
+        inside = near and bool(self.motion.within(q))
+        return Singularity(kind, x, away, inside, tuple(q.tolist()))
+
+    def _weakest(self, path: Path) -> Iterator[tuple[int, Array]]:
+        """Where the least singular value of K vanishes, with the points after which that is.
+
+        An even number of ranks that are lost at once, as of two parallelograms, leaves the sign of
+        the orientation. The value's slope, by central differences, changes its sign there.
+        """
+        part = self.part
+
+        def slope(q: Array, t: Array) -> Array:
+            ahead, back = (part.geometry.integrate(q, x * part.unit * t) for x in (VARIED, -VARIED))
+            return (self._regularity(ahead) - self._regularity(back)) / (2.0 * VARIED)
+
+        value, slopes = self._regularity(path.q), slope(path.q, path.tangents)
+        away = part.geometry.difference(path.q[:-1], path.q[1:]) * part.free(self.held)
+        lengths = np.linalg.norm(away / part.unit, axis=1)
+        vanish = (value[:-1] + lengths * slopes[:-1] <= WEAK) & (slopes[:-1] < 0.0)
+        vanish &= (value[1:] - lengths * slopes[1:] <= WEAK) & (slopes[1:] > 0.0)
+        for a in np.flatnonzero(vanish).tolist():
+            step = path.step(a)
+            at = step.across(lambda q, t: float(slope(q[None], t[None])[0]))
+            if self._regularity(at[None])[0] <= WEAK:
+                yield a, step.closed(at)
 
     def _orientation(self, q: Array, tangents: Array) -> Array:
         """The determinant (n,) of rows of K and the tangents; of free columns."""

@@ -245,7 +245,7 @@ class Half:
     """One half of a path, from a start along a tangent, as far as it is followed.
 
     Up to the first of ``ends``; without them through limits and dead points, until the joint of
-    ``column`` has turned by π. It ends in any case where it comes round, or is ``longest``.
+    ``column`` has turned by 2π. It ends in any case where it comes round, or is ``longest``.
     """
 
     def __init__(
@@ -410,13 +410,13 @@ class _SideBySide:
         self.strides[rows] = np.minimum(PATH_STEP, 2.0 * self.strides[rows])
 
     def _turned(self, rows: Indices) -> Mask:
-        """Which joints of halves' columns have turned by π."""
+        """Which joints of halves' columns have turned by 2π."""
         part, turned = self.part, np.zeros(len(rows), dtype=bool)
         for k, n in enumerate(rows.tolist()):
             c = self.halves[n].column
             if c is not None and c in part.place and not part.lengths[c]:
                 place = part.place[c]
-                turned[k] = abs(self.points.q[n, place] - self.starts[n, place]) >= math.pi
+                turned[k] = abs(self.points.q[n, place] - self.starts[n, place]) >= math.tau
         return turned
 
     def _round(self, rows: Indices) -> Mask:

@@ -390,8 +390,9 @@ def _singular(
     others = f" (and at {', '.join(more)})" if more else ""
     placed = linkage.placed(event, sweep)
     limb = f" ({placed})" if placed else ""
-    side = "less" if sweep.start < position else "more"
-    limit = f"limit '{sweep.joint}' to {side} than {position:.4g}"
+    below = [f"more than {x:.4g}" for x in positions if x <= sweep.start][-1:]
+    above = [f"less than {x:.4g}" for x in positions if x > sweep.start][:1]
+    limit = f"limit '{sweep.joint}' to {' and '.join(below + above)}"
     better = [
         _instead(each.chosen, each.best)
         for each in linkage.coordinates
