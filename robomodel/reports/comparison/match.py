@@ -6,7 +6,6 @@ Joints are matched by name, or by place if names differ.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections import defaultdict
 from collections.abc import Sequence
@@ -197,21 +196,12 @@ def _pairs(a: Sequence[PlacedJoint], b: Sequence[PlacedJoint], shift: Array, siz
     return pairs + [(left[i], right[j]) for i, j in near if far[i, j] < SAME_PLACE]
 
 
-def assigned(costs: Array, tried: int = 720) -> list[tuple[int, int]]:
-    """Pairs of a row and a column (rows, columns) whose costs are least in all, by rows.
-
-    Up to ``tried`` ways to pair them are compared, for which SciPy need not be imported.
-    """
+def assigned(costs: Array) -> list[tuple[int, int]]:
+    """Pairs of a row and a column (rows, columns) whose costs are least in all, by rows."""
     if len(costs) > len(costs.T):
-        return sorted((i, j) for j, i in assigned(costs.T, tried))
-    columns, (n, m) = np.argmin(costs, axis=1), costs.shape
-    if len(np.unique(columns)) == n:
-        return list(enumerate(columns.tolist()))
-    # rows are nearest to the same column: a few orders are tried, one by one
-    if math.perm(m, n) <= tried:
-        orders = np.array(list(itertools.permutations(range(m), n)))
-        columns = orders[np.argmin(np.sum(costs[np.arange(n), orders], axis=1))]
-    else:
+        return sorted((i, j) for j, i in assigned(costs.T))
+    columns = np.argmin(costs, axis=1)
+    if len(np.unique(columns)) < len(columns):  # rows that are nearest to the same column
         from scipy.optimize import linear_sum_assignment  # importing it takes 0.2 s
 
         _, columns = linear_sum_assignment(costs)
