@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from pathlib import Path
 
 import numpy as np
@@ -36,6 +37,34 @@ def test_a_knee_and_not_its_crank(name: str, joints: tuple[str, ...]) -> None:
 def test_nor_of_a_five_bar(marked: tuple[str, str]) -> None:
     model = rm.load(rm.robots.path("five_bar"), independent=marked)
     assert rm.limb_joints(model) == ("J1", "J3")
+
+
+WRIST = ("left", "right", "pitch", "roll")
+
+
+@pytest.mark.parametrize("marked", [*itertools.combinations(WRIST, 2)])
+@pytest.mark.parametrize("driven", [(), WRIST[:2], WRIST[2:]])
+def test_nor_of_a_differential_wrist(marked: tuple[str, str], driven: tuple[str, ...]) -> None:
+    """Its hand is as symmetric about the roll axis as its gears are about theirs."""
+    docs = Path(__file__).parent.parent / "docs" / "formats" / "couplings.md"
+    (text,) = re.findall(r'<robot name="wrist">.*?</robot>', docs.read_text(), re.DOTALL)
+    text = text.replace(' independent="true"', "")
+    for name in driven:
+        text = re.sub(rf'(<joint name="{name}" type=.*?>)', r'\1<motor effort="2"/>', text)
+    model = rm.load(text, independent=marked)
+    assert rm.limb_joints(model) == ("pitch", "roll")
+    names = [model.joints[body].name for body in limb.rotors(model, model.clusters[0])]
+    assert names == ["left", "right"]
+    assert rm.validate(model).findings == ()
+    # in pitch and roll: carrier, hand and two gears, which turn as their sum and difference
+    at = model.configuration({"pitch": 0.3, "roll": 0.2})
+    rates = model.constraint_jacobian(at)[[model.joint_names.index(n) for n in WRIST[2:]]]
+    mass = np.linalg.inv(rates).T @ rm.crba(model, at) @ np.linalg.inv(rates)
+    exact = np.diag([1e-4 + 1e-3 + 0.4 * 0.1**2 + 2e-4, 1e-3 + 2e-4])
+    np.testing.assert_allclose(mass, exact, rtol=0, atol=1e-15)
+    tree = rm.approximate_tree(model)
+    assert "exactly" in tree.verdict
+    np.testing.assert_allclose(rm.crba(tree, tree.neutral()), exact, atol=1e-15)
 
 
 @pytest.mark.slow

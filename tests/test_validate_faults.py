@@ -11,7 +11,7 @@ from functools import cache
 
 import pytest
 from shipped_robots import DISTINCT
-from texts import joint, link, loop, robot
+from texts import coupling, joint, link, loop, robot
 from validation_texts import only
 
 import robomodel as rm
@@ -326,6 +326,26 @@ def test_transmissions_are_compared_with_those_of_counterparts(seed: str) -> Non
     told = [each.message for each in report.findings if each.severity == "warning"]
     assert any("reference" in message for message in told)
     assert not report.ok
+
+
+@pytest.mark.parametrize("other", [{"s2": 1.0, "p": 0.02}, {"s2": 1.0, "s1": 1.0}])
+def test_one_pinion_moves_both_jaws(other: dict[str, float]) -> None:
+    """It is the rotor of both; a rotor on one side of two is still missing on the other."""
+    inertial = (
+        '<inertial><mass value="0.1"/><inertia ixx="2e-5" iyy="2e-5" izz="4e-5" ixy="0" ixz="0" '
+        'iyz="0"/></inertial>'
+    )
+    slides = [
+        link(f"jaw{n}", inertial)
+        + joint(f"s{n}", "base", f"jaw{n}", f"0 {y} 0", axis="1 0 0", kind="prismatic")
+        for n, y in ((1, 0.02), (2, -0.02))
+    ]
+    pinion = link("pinion", inertial) + joint("p", "base", "pinion")
+    rack = coupling("r1", {"s1": 1.0, "p": -0.02})
+    gripper = robot(*slides, pinion, rack, coupling("r2", other))
+    assert not [x for x in rm.validate(gripper).findings if x.check == "rotor-missing"]
+    alone = rm.validate(robot(*slides, pinion, rack))
+    assert only(alone, "rotor-missing").source.element == "joint 's2'"
 
 
 def _turned_axis(name: str) -> Callable[[str], str]:

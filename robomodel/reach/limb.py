@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import numpy as np
 
 from robomodel.arrays import Array, Mask, median
+from robomodel.description import PolynomialCoupling
+from robomodel.description.transmissions import rotor_name
 from robomodel.errors import DescriptionWarning, few
 from robomodel.mechanism import closure as newton
 from robomodel.mechanism.copies import as_written, images
@@ -541,10 +543,13 @@ def select_in(model: Model, cluster: Cluster, g: Array, first: Collection[int] =
     """Bodies whose whole joints determine a cluster; ``g`` is its G at the neutral configuration.
 
     Those of ``first`` are taken before others; then those that carry other clusters, are no
-    symmetric rotors, are independent, carry more mass.
+    rotors, follow no other by a mimic or a polynomial, carry more mass.
     """
     if cluster.kind == "joint":
         return list(cluster.bodies)
+    turning = rotors(model, cluster)
+    followers = {joint.name for joint in model.description.joints if joint.mimic}
+    followers |= {x.joint for x in model.description.couplings if isinstance(x, PolynomialCoupling)}
     leads: dict[int, bool] = dict.fromkeys(cluster.bodies, False)
     mass = {body: value_of(model.nodes[body].inertia.mass) for body in cluster.bodies}
     for body in reversed(range(cluster.bodies[0], len(model.nodes))):
@@ -557,8 +562,8 @@ def select_in(model: Model, cluster: Cluster, g: Array, first: Collection[int] =
         key=lambda body: (
             body not in first,
             not leads[body],
-            model.nodes[body].axisymmetric,
-            not model.joints[body].independent,
+            body in turning,
+            model.joints[body].name in followers,
             -mass[body],
             body,
         ),
@@ -745,7 +750,9 @@ def rotors(model: Model, cluster: Cluster) -> dict[int, float]:
     loop, and are nearly symmetric or turn more than :data:`LEVER` times for one of a joint of their
     coupling. Files describe rotors with bearings and housings, so that their inertia alone does not
     tell. What a ``mimic`` turns no faster is a finger or a wheel, and what it ties to a slide a
-    pinion.
+    pinion. Couplings give the positions of all rotors by those of the other joints, so that of a
+    differential's gears and its symmetric hand not all are rotors: those with motors are, or those
+    without if the file has motors at joints that carry links; then the lighter ones.
     """
     geometry, seen = cluster.geometry, _mimics(model)
     result = {
@@ -753,16 +760,39 @@ def rotors(model: Model, cluster: Cluster) -> dict[int, float]:
         for body in cluster.bodies
         if model.nodes[body].axisymmetric and model.joints[body].name not in seen
     }
-    carrying = set(model.parents)
-    for coupling in geometry.linear:
+    carrying, driven = set(model.parents), _motors(model)
+    rows = np.zeros((len(geometry.linear), len(cluster.bodies)))
+    for row, coupling in zip(rows, geometry.linear, strict=True):
         for n, factor in coupling.terms:
-            body = cluster.bodies[n]
+            body, row[n] = cluster.bodies[n], factor
             turns = max((abs(k / factor) for i, k in coupling.terms if i != n), default=0.0)
             alone = body not in carrying and n not in geometry.looped_bodies
             geared = alone and (turns > LEVER or _balanced(model, body))
             if (geared and model.joints[body].name not in seen) or body in result:
                 result[body] = max(result.get(body, 1.0), turns)
+            if turns < 1.0:  # no motor turns slower than what it drives
+                driven.discard(body)
+    shafts = driven.intersection(cluster.bodies) <= result.keys()
+    columns = list[int]()
+    for body in sorted(result, key=lambda b: ((b in driven) != shafts, model.bodies[b].mass, b)):
+        more = [*columns, cluster.bodies.index(body)]
+        if not np.any(rows[:, more[-1]]):
+            continue
+        if np.linalg.matrix_rank(rows[:, more]) == len(more):
+            columns = more
+        else:
+            del result[body]
     return result
+
+
+def _motors(model: Model) -> set[int]:
+    """The bodies at whose joints, or their rotors', the file has motors; effort limits are none."""
+    told = any(each.actuators for each in model.description.transmissions)
+    names = {each.joint for each in model.actuators} if told else set[str]()
+    names |= {joint.name for joint in model.description.joints if joint.motor}
+    at = {joint.name: body for body, joint in enumerate(model.joints)}
+    shafts = {rotor_name(name) if rotor_name(name) in at else name for name in names}
+    return {at[name] for name in shafts & at.keys()}
 
 
 def _balanced(model: Model, body: int) -> bool:

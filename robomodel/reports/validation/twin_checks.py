@@ -210,7 +210,10 @@ class Symmetry:
         for turned_by, here in rotors_of.items():
             if not turned_by or not turned_by <= joints.keys():
                 continue
-            there = rotors_of.get(frozenset(joints[name] for name in turned_by), [])
+            images = frozenset(joints[name] for name in turned_by)
+            if images != turned_by and _follow(context, turned_by, images):
+                continue  # one pinion moves both jaws: it is on both sides
+            there = rotors_of.get(images, [])
             if len(here) != len(there):
                 name = min(turned_by)
                 unlike.append((name, joints[name], len(here), len(there)))
@@ -469,6 +472,14 @@ def _motions(context: CheckContext, names: Sequence[str]) -> Array:
         rank = int(np.sum(sizes > SINGULAR * sizes[0]))
         basis = rotation[rank:].T
     return np.asarray(basis[[at[name] for name in names]])
+
+
+def _follow(context: CheckContext, leading: Collection[str], others: Collection[str]) -> bool:
+    """True if couplings give the motion of other joints by that of the leading ones."""
+    motions = _motions(context, [*leading, *others])
+    ahead = motions[: len(leading)]
+    ranks = [np.linalg.matrix_rank(each, tol=SINGULAR) for each in (ahead, motions)]
+    return bool(ranks[0] == ranks[1])
 
 
 def _least_singular(matrix: Array) -> float:
