@@ -430,6 +430,26 @@ def test_a_shape_says_where_a_centre_of_mass_may_be() -> None:
     assert found.value == pytest.approx(0.5)
 
 
+def test_offsets_of_belts_leave_loops_closed() -> None:
+    """A five-bar that is closed at zero: not a belt to a rotor opens it, but one within."""
+    parts = [
+        link("a") + joint("a", "base", "a"),
+        link("b") + joint("b", "base", "b", "0.5 0 0"),
+        link("c") + joint("c", "a", "c", "0 0.3 0"),
+        link("d") + joint("d", "b", "d", "0 0.3 0"),
+        loop("pin", "revolute", "c", "d", "0.25 0.2 0", "-0.25 0.2 0"),
+    ]
+    rotor = [
+        link("pulley") + joint("p", "base", "pulley", "0 0 0.1"),
+        link("rotor") + joint("m", "base", "rotor", "0 0.1 0.1"),
+        coupling("belt", {"a": 3.0, "p": 1.0}, 0.1),
+        coupling("gear", {"p": 6.0, "m": 1.0}, 0.2),
+    ]
+    assert "start" not in [each.check for each in rm.validate(robot(*parts, *rotor)).findings]
+    found = only(rm.validate(robot(*parts, coupling("belt", {"a": 1.0, "b": 1.0}, 0.1))), "start")
+    assert (found.severity, found.source.element, found.value) == ("note", "coupling 'belt'", 0.1)
+
+
 def test_limits_of_joints_that_move_together() -> None:
     def text(low: float, high: float) -> str:
         return robot(

@@ -89,7 +89,8 @@ class LinkageStudy:
     """A cluster with loops, as measured; what only pages show is computed when it is asked for.
 
     ``labels`` name its spanning velocities, ``lengths`` says which are in metres.
-    ``start_gap``: the residual of its conditions at the joint positions of the file;
+    ``start_gap``: the residual of its conditions at the joint positions of the file, the largest
+    of which is that of the coupling ``start_coupling``, if that is not empty;
     ``start_condition``: 1/σ there, infinite if singular, nan if open. ``gap``: the largest residual
     in so many ``states``. ``outside``: how far the neutral configuration is out of the limits.
     ``branches``: number of ways in which it closes with its independent joints at neutral, limits
@@ -113,6 +114,7 @@ class LinkageStudy:
     rows: int
     rank: int
     start_gap: float
+    start_coupling: str
     start_condition: float
     gap: float
     states: int
@@ -256,7 +258,9 @@ def study(model: Model, cluster: Cluster, rotors: Turned, before: Known) -> Link
     gaps = [sweep.gap for sweep in sweeps] + [float(np.max(motion.geometry.gap(samples)))]
     states = len(samples) + sum(len(sweep.joints) for sweep in sweeps)
     branches = _branches(motion, start, rng)
-    file_start = _file_start(model, cluster, rotors)
+    file_start = _file_start(model, cluster)
+    residuals, linear = np.abs(motion.geometry.evaluate(file_start)[0]), motion.geometry.linear
+    couplings = zip(linear, residuals[len(residuals) - len(linear) :], strict=True)
     return LinkageStudy(
         model=model,
         motion=motion,
@@ -269,7 +273,8 @@ def study(model: Model, cluster: Cluster, rotors: Turned, before: Known) -> Link
         independent=cluster.independent,
         rows=motion.geometry.rows,
         rank=motion.rank,
-        start_gap=float(motion.geometry.gap(file_start)),
+        start_gap=float(np.max(residuals, initial=0.0)),
+        start_coupling=next((x.name for x, size in couplings if size == np.max(residuals)), ""),
         start_condition=_start_condition(motion, file_start, leading),
         gap=max(gaps),
         states=states,
@@ -415,22 +420,27 @@ def _sketches(
         yield sketch(model, cluster, each.joints, title)
 
 
-def _file_start(model: Model, cluster: Cluster, rotors: Turned) -> Array:
-    """Joint positions of the file: initial ones, else zero, or by the ratios of gears."""
+def _file_start(model: Model, cluster: Cluster) -> Array:
+    """Joint positions of the file: initial ones, else where couplings put what they move, or zero.
+
+    What couplings move is in no loop.
+    """
+    geometry = cluster.geometry
     joints = {joint.name: joint.initial for joint in model.description.joints}
-    q = cluster.geometry.zero()
-    for name, link in zip(cluster.joints, cluster.geometry.links, strict=True):
+    q = geometry.zero()
+    free = set(range(len(geometry.links))) - geometry.looped_bodies
+    for n, (name, link) in enumerate(zip(cluster.joints, geometry.links, strict=True)):
         initial = joints[name]
         if initial is not None and link.joint.nq == 1:
             q[link.q] = initial
-    return _geared(cluster, q, rotors)
-
-
-def _geared(cluster: Cluster, q: Array, rotors: Turned) -> Array:
-    """Configurations with rotors at the positions that their gears give."""
-    at = {name: link.q for name, link in zip(cluster.joints, cluster.geometry.links, strict=True)}
-    for name in at.keys() & rotors.keys():
-        q[..., at[name]] = sum(ratio * q[..., at[of]] for of, ratio in rotors[name].items())
+            free.discard(n)
+    couplings = [({n: k for n, k in x.terms if k}, x.offset) for x in geometry.linear]
+    while couplings := [each for each in couplings if free & each[0].keys()]:
+        terms, offset = min(couplings, key=lambda each: len(free & each[0].keys()))
+        moved = max(free & terms.keys())  # others stay at zero
+        others = sum(k * q[geometry.links[n].q] for n, k in terms.items() if n != moved)
+        q[geometry.links[moved].q] = (offset - others) / terms[moved]
+        free -= terms.keys()
     return q
 
 

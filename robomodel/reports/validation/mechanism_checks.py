@@ -166,7 +166,9 @@ def _needless(context: CheckContext) -> Iterator[Finding]:
 def check_closing(context: CheckContext) -> Iterator[Finding]:
     """Loops that are open at the joint positions of the file, or do not close over their ranges."""
     for cluster, linkage in _linkages(context):
-        source = context.cluster_source(cluster)
+        source, start = context.cluster_source(cluster), context.cluster_source(cluster)
+        if linkage.start_coupling:
+            start = context.couplings[linkage.start_coupling]
         least, most = BOUNDS.five_digits * context.size, BOUNDS.not_closed * context.size
         if least < linkage.start_gap < most and not any(
             context.loops[loop.name].tolerance
@@ -175,19 +177,19 @@ def check_closing(context: CheckContext) -> Iterator[Finding]:
         ):
             yield warning(
                 "start",
-                source,
+                start,
                 f"open by {linkage.start_gap:.3g} where the file puts the joints of cluster "
                 f"'{cluster.name}' (initial positions, else zero): nearly closed, but by more than "
                 "what rounding leaves",
-                "check its anchors and the origins of its joints, or write <initial> positions and "
-                "angles with all digits",
+                f"check its {'offset' if linkage.start_coupling else 'anchors'} and the origins of "
+                "its joints, or write <initial> positions and angles with all digits",
                 linkage.start_gap,
                 "m or sine of an angle",
             )
         elif linkage.start_gap > BOUNDS.rounded_gap * context.size:
             yield note(
                 "start",
-                source,
+                start,
                 f"open by {linkage.start_gap:.3g} where the file puts the joints of cluster "
                 f"'{cluster.name}' (initial positions, else zero); the neutral configuration is "
                 "a closed one near that",
