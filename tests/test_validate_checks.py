@@ -463,9 +463,77 @@ def test_limits_of_joints_that_move_together() -> None:
     assert rm.validate(text(-2, 2)).findings == ()
     found = only(rm.validate(text(-2, 1)), "limits")
     assert (found.severity, found.source.element, found.value) == ("note", "joint 'j'", 0.5)
+    assert "its upper limit 1 is never reached: 'k'" in found.message
     with_gap = rm.validate(text(3, 4))
     found = only(with_gap, "limits")
     assert (found.severity, found.value) == ("warning", pytest.approx(0.5))
+
+
+def limits_told(report: Report) -> dict[str, str]:
+    """The notes on limits, by joints, without what may be done about them."""
+    found = [each for each in report.findings if each.check == "limits"]
+    assert {each.severity for each in found} <= {"note"}
+    return {each.source.element: each.message for each in found}
+
+
+def stops(by: str, at: float) -> str:
+    return f"is never reached: '{by}', which moves with it, stops it at {at:.4g}"
+
+
+@pytest.mark.parametrize("marked", ["p", "s", "t"])
+def test_limits_that_are_never_reached_are_named_whatever_is_independent(marked: str) -> None:
+    """s + t = 0.015 by the pinion, and both are between limits."""
+    slides = [
+        link(f"l{name}")
+        + joint(name, "base", f"l{name}", f"0 {y} 0", kind="prismatic", axis="1 0 0",
+                more=LIMIT.format(*limits))
+        for name, y, limits in (("s", 0.02, (-0.03, 0.05)), ("t", -0.02, (-0.02, 0.1)))
+    ]  # fmt: skip
+    racks = coupling("r", {"s": 1, "p": -0.02}, 0.01) + coupling("q", {"t": 1, "p": 0.02}, 0.005)
+    text = robot(link("pinion") + joint("p", "base", "pinion"), *slides, racks)
+    assert limits_told(rm.validate(text, independent=[marked])) == {
+        "joint 's'": f"its upper limit 0.05 {stops('t', 0.015 + 0.02)}",
+        "joint 't'": f"its upper limit 0.1 {stops('s', 0.015 + 0.03)}",
+    }
+
+
+@pytest.mark.parametrize("marked", ["c", "k", "r"])
+def test_limits_in_a_loop_that_are_never_reached_are_named(marked: str) -> None:
+    """A parallelogram: its rocker turns as its crank does, its coupler as much the other way."""
+    tip, side = "0.108060461174 0.168294196962 0", "0.3 0 0"
+
+    def told(*limits: tuple[float, float]) -> dict[str, str]:
+        c, k, r = (LIMIT.format(*each) for each in limits)
+        text = robot(
+            link("crank") + joint("c", "base", "crank", kind="revolute", more=c),
+            link("rod") + joint("k", "crank", "rod", tip, kind="revolute", more=k),
+            link("rocker") + joint("r", "base", "rocker", side, kind="revolute", more=r),
+            loop("pin", "revolute", "rod", "rocker", side, tip),
+        )
+        return limits_told(rm.validate(text, independent=[marked]))
+
+    assert told((-0.9, 1.9), (-0.5, 0.4), (-0.3, 5.0)) == {
+        "joint 'c'": f"its lower limit -0.9 {stops('r', -0.3)}; nor is its upper limit 1.9: "
+        "'k' stops it at 0.5",
+        "joint 'k'": f"its upper limit 0.4 {stops('r', 0.3)}",
+        "joint 'r'": f"its upper limit 5 {stops('k', 0.5)}",
+    }
+    assert told((-0.4, 0.5), (-0.5, 0.4), (-4.0, 4.0)) == {}  # all, and what leaves a full turn
+
+
+def test_many_limits_that_are_never_reached_are_told_together() -> None:
+    fingers = [
+        link(f"f{n}")
+        + joint(f"k{n}", "base", f"f{n}", f"{n} 0 0", kind="revolute",
+                more=LIMIT.format(-2 - 0.1 * n, 2) + '<mimic joint="j" multiplier="1"/>')
+        for n in range(12)
+    ]  # fmt: skip
+    leader = link("a") + joint("j", "base", "a", kind="revolute", more=LIMIT.format(-1, 1))
+    report = rm.validate(robot(leader, *fingers))
+    assert len(limits_told(report)) == 12
+    assert str(report).count("[limits]") == 1
+    few = rm.validate(robot(leader, *fingers[:3]))
+    assert str(few).count("[limits]") == 3
 
 
 def test_meshes_that_are_pointers_of_git_lfs_are_named(tmp_path: Path) -> None:

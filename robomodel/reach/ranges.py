@@ -213,22 +213,28 @@ def _known(model: Model, sheet: bool) -> dict[str, JointRange]:
 class FreeRanges:
     """Ranges from neutral, others free, with the halves of paths that are to be followed.
 
-    ``sheet``: up to dead points of limbs' joints (:func:`limb_range`).
+    ``sheet``: up to dead points of limbs' joints (:func:`limb_range`). ``also``: joints that count
+    where their range follows from couplings or from one path, which joints share.
     """
 
-    def __init__(self, model: Model, names: Sequence[str], *, sheet: bool = False) -> None:
-        self.model, self.names, self.sheet = model, names, sheet
+    def __init__(
+        self, model: Model, names: Sequence[str], *, sheet: bool = False, also: Sequence[str] = ()
+    ) -> None:
+        self.model, self.sheet = model, sheet
         self.known = _known(model, sheet)
         self.pairs: dict[str, tuple[Half, Half]] = {}
         self.climbing: dict[Part, list[str]] = {}
         for name in names:
             if name not in self.known:
                 self._prepare(name)
+        paths = {pair[0].part: pair for pair in self.pairs.values()}
+        more = [name for name in also if name not in names and self._follows(name, paths)]
+        self.names = [*names, *more]
 
     @property
     def halves(self) -> list[Half]:
         """All of their halves."""
-        return [half for pair in self.pairs.values() for half in pair]
+        return list({id(half): half for pair in self.pairs.values() for half in pair}.values())
 
     def found(self) -> list[JointRange]:
         """Once these are followed: the ranges."""
@@ -262,6 +268,23 @@ class FreeRanges:
                 self.pairs[name] = pair
             else:
                 self.climbing.setdefault(part, []).append(name)
+
+    def _follows(self, name: str, paths: dict[Part, tuple[Half, Half]]) -> bool:
+        """True if no climb is needed for a joint's range; ``paths`` are shared by joints."""
+        if name in self.known:
+            reach = self.known[name]
+            return not (reach.lower_end.searched or reach.upper_end.searched)
+        cluster = self._cluster(name)
+        column = column_of(cluster, name)
+        part = part_of(self.model, cluster, column)
+        if len(part.linear) == len(part.conditions):
+            self._prepare(name)
+            return True
+        start = spanning_start(cluster, np.array(cluster.start))
+        pair = paths.get(part) or halves_from(part, start, (), column, self._telling(cluster))
+        if pair:
+            self.pairs[name] = paths[part] = pair
+        return bool(pair)
 
     def _telling(self, cluster: Cluster) -> list[int]:
         """The columns at whose dead points ranges end."""

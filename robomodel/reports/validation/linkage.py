@@ -15,7 +15,7 @@ from robomodel.arrays import Array, median
 from robomodel.mechanism.continuation import Points, joined
 from robomodel.mechanism.copies import as_written
 from robomodel.mobility.exploration import AS_GOOD, conditioning
-from robomodel.model.elements import Cluster, spanning_start, units_of
+from robomodel.model.elements import Cluster, Joint, spanning_start, units_of
 from robomodel.model.model import Model
 from robomodel.model.spins import find_spins
 from robomodel.reach import dead_points
@@ -95,7 +95,8 @@ class LinkageStudy:
     in so many ``states``. ``outside``: how far the neutral configuration is out of the limits.
     ``branches``: number of ways in which it closes with its independent joints at neutral, limits
     aside. ``coordinates``: its independent joints, by groups of joints that conditions relate.
-    ``limb``: joints of one freedom that carry the limb; ``reaches``: how far these go, in words.
+    ``limb``: joints of one freedom that carry the limb; ``reaches``: how far these go, in words;
+    ``ranges``: theirs, and those of joints with limits that follow from couplings or paths.
     ``modes``: assembly modes that were found within limits; 0: none were sought.
     ``mode``: where the joints are in the nearest way to close to which no path leads, in words:
     another assembly mode. ``other``: the nearest other way to close, or nothing. ``columns``: the
@@ -126,6 +127,7 @@ class LinkageStudy:
     lengths: tuple[bool, ...] = ()
     limb: tuple[str, ...] = ()
     reaches: tuple[str, ...] = ()
+    ranges: tuple[JointRange, ...] = ()
     mode: str = ""
     modes: int = 0
 
@@ -253,7 +255,8 @@ def study(model: Model, cluster: Cluster, rotors: Turned, before: Known) -> Link
     columns = _swept(model, cluster)
     limb = tuple(model.joints[b].name for b in limb_bodies(model)[cluster.index]
                  if model.nodes[b].joint.nv == 1)  # fmt: skip
-    reaches = FreeRanges(model, limb)
+    limited = [model.joints[b].name for b in cluster.bodies if has_limits(model.joints[b])]
+    reaches = FreeRanges(model, limb, also=limited)
     sweeps = _with_ranges(model, motion, start, columns, reaches.halves)
     gaps = [sweep.gap for sweep in sweeps] + [float(np.max(motion.geometry.gap(samples)))]
     states = len(samples) + sum(len(sweep.joints) for sweep in sweeps)
@@ -261,6 +264,7 @@ def study(model: Model, cluster: Cluster, rotors: Turned, before: Known) -> Link
     file_start = _file_start(model, cluster)
     residuals, linear = np.abs(motion.geometry.evaluate(file_start)[0]), motion.geometry.linear
     couplings = zip(linear, residuals[len(residuals) - len(linear) :], strict=True)
+    ranges = reaches.found()
     return LinkageStudy(
         model=model,
         motion=motion,
@@ -285,10 +289,17 @@ def study(model: Model, cluster: Cluster, rotors: Turned, before: Known) -> Link
         groups=_groups(motion, samples),
         lengths=tuple(column.length for column in motion.columns),
         limb=limb,
-        reaches=tuple(_in_words(reach) for reach in reaches.found()),
+        reaches=tuple(_in_words(reach) for reach in ranges[: len(limb)]),
+        ranges=tuple(ranges),
         mode=next(_modes(model, motion, branches[1 : 1 + MODES]), ""),
         modes=_assembly_modes(model, motion, rng),
     )
+
+
+def has_limits(joint: Joint) -> bool:
+    """True if a joint of one freedom has limits that leave less than a full turn."""
+    some = joint.nv == 1 and (math.isfinite(joint.lower) or math.isfinite(joint.upper))
+    return some and (joint.type == "prismatic" or joint.upper - joint.lower < 2.0 * math.pi)
 
 
 def _in_words(reach: JointRange) -> str:

@@ -13,8 +13,10 @@ from robomodel.description import Loop
 from robomodel.mechanism import graph
 from robomodel.mechanism.tree_constraints import find_tree_constraints
 from robomodel.mobility.analysis import follower_curves
-from robomodel.model.elements import Cluster, Joint
+from robomodel.model.elements import Cluster, Joint, units_of
 from robomodel.reach.curves import Curve, Singularity
+from robomodel.reach.paths import walk
+from robomodel.reach.ranges import FreeRanges, JointRange
 from robomodel.reports.document import Finding, note, warning
 from robomodel.reports.validation.bounds import BOUNDS
 from robomodel.reports.validation.context import CheckContext
@@ -23,8 +25,9 @@ from robomodel.reports.validation.linkage import (
     Choice,
     Coordinates,
     LinkageStudy,
+    has_limits,
 )
-from robomodel.tolerances import CLOSED, PARALLEL, SAME, SINGULAR, WRITTEN
+from robomodel.tolerances import CLOSED, PARALLEL, SAME, SINGULAR, WITHIN, WRITTEN
 
 # ---- structure -----------------------------------------------------------------------------------
 
@@ -473,7 +476,7 @@ def _as_far(choice: Choice) -> str:
 
 def check_limits(context: CheckContext) -> Iterator[Finding]:
     """Limits of joints related by couplings that exclude each other, or are never reached."""
-    model = context.model
+    model, excluded = context.model, set[str]()
     for cluster in model.clusters:
         if cluster.kind != "couplings":
             continue
@@ -501,22 +504,44 @@ def check_limits(context: CheckContext) -> Iterator[Finding]:
                     low[0] - high[1],
                     "rad or m",
                 )
-            leading = next((each for each in intervals if each[2] == leader), None)
-            if leading is not None and low[0] <= high[1]:
-                for side, limit, end, tightest in (
-                    ("lower", leading[0], low[0], low[2]),
-                    ("upper", leading[1], high[1], high[2]),
-                ):
-                    if abs(end - limit) > 0.01 * max(1e-6, leading[1] - leading[0]):
-                        yield note(
-                            "limits",
-                            context.joint_source(leader),
-                            f"its {side} limit {limit:.4g} is never reached: '{tightest}', which "
-                            f"it moves, stops it at {end:.4g}",
-                            "nothing to do if that is so; else mend one of the limits",
-                            end,
-                            "rad or m",
-                        )
+                excluded.add(cluster.name)
+    for cluster in model.clusters:
+        if cluster.kind == "couplings" and cluster.name not in excluded:
+            limited = [model.joints[b].name for b in cluster.bodies if has_limits(model.joints[b])]
+            reaches = FreeRanges(model, (), also=limited)
+            walk(reaches.halves)
+            found = reaches.found()
+        else:
+            found = [*context.linkages[cluster.name].ranges] if cluster.kind == "loops" else []
+        for reach in found:
+            yield from _never_reached(context, reach)
+
+
+def _never_reached(context: CheckContext, reach: JointRange) -> Iterator[Finding]:
+    """A note on limits of a joint, before which other joints' limits are met."""
+    joint = next(each for each in context.model.joints if each.name == reach.joint)
+    told, span = [], joint.upper - joint.lower
+    slack = max(WITHIN, BOUNDS.limit_rounded * span) if math.isfinite(span) else WITHIN
+    for side, limit, end in (
+        ("lower", joint.lower, reach.lower_end),
+        ("upper", joint.upper, reach.upper_end),
+    ):
+        other = end.kind == "limit" and end.by != joint.name and not end.searched
+        if other and math.isfinite(limit) and abs(end.position - limit) > slack:
+            told.append((side, limit, end))
+    if told and has_limits(joint):
+        (side, limit, end), *more = told
+        nor = "".join(f"; nor is its {s} limit {x:.4g}: '{e.by}' stops it at {e.position:.4g}"
+                      for s, x, e in more)  # fmt: skip
+        yield note(
+            "limits",
+            context.joint_source(joint.name),
+            f"its {side} limit {limit:.4g} is never reached: '{end.by}', which moves with it, "
+            f"stops it at {end.position:.4g}{nor}",
+            "nothing to do if that is so; else mend one of the limits",
+            end.position,
+            units_of(joint.type == "prismatic").position,
+        )
 
 
 def _ends(curve: Polynomial, joint: Joint, at: float) -> tuple[float, float] | None:

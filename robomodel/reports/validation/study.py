@@ -20,6 +20,7 @@ from robomodel.loading import load
 from robomodel.model import Model, build
 from robomodel.reach.curves import Curve
 from robomodel.reports.document import (
+    NAMED,
     SEVERITIES,
     Document,
     Finding,
@@ -247,9 +248,12 @@ class Report(HasDocument):
     def alike(self) -> list[Findings]:
         """The findings, grouped if they differ only in place and amount."""
         groups: dict[tuple[object, ...], list[Finding]] = {}
+        numbers = NUMBERS
+        if sum(each.check == "limits" for each in self.findings) > NAMED:
+            numbers |= {"limits"}
         for each in self.findings:
             text = (each.message, each.remedy)
-            if each.check in NUMBERS:
+            if each.check in numbers:
                 text = (NAMES_AND_NUMBERS.sub("", each.message), "")
             groups.setdefault((each.severity, each.check, *text), []).append(each)
         return [Findings(first, others) for first, *others in groups.values()]
