@@ -156,7 +156,8 @@ class Proof:
 def fresh(tree: OpenTree, options: TreeOptions = USUAL) -> Measure:
     """The measure of a tree at states of other positions and motions, of the same range."""
     basis = tree.basis
-    drawn = tree_joints(basis.robot, options.joints, options.following, LIMB_SEED + FRESH)
+    moving = [basis.robot.joints[body].name for part in basis.parts for body in part.bodies]
+    drawn = tree_joints(basis.robot, moving, options.following, LIMB_SEED + FRESH)
     parts = []
     for part, new in zip(basis.parts, drawn, strict=True):
         others, links = new.others, part.cluster.geometry.links

@@ -11,6 +11,7 @@ import pytest
 from cases import few
 
 import robomodel as rm
+from robomodel.dynamics.actuators.envelopes import joint_envelope
 from robomodel.opentree.tree_joints import sheet
 from robomodel.reach import limb
 from robomodel.reach.limb import Choice
@@ -173,6 +174,82 @@ def test_a_delta_robot_is_carried_by_its_shoulders() -> None:
         f"<equality>{connects}</equality></mujoco>"
     )
     assert rm.limb_joints(model) == ("shoulder0", "shoulder1", "shoulder2")
+
+
+HINGES = "".join(f'<joint name="{{0}}{x}" axis="{axis}"/>' for x, axis in
+                 (("x", "1 0 0"), ("y", "0 1 0"), ("z", "0 0 1")))  # fmt: skip
+BALLS = {"balls": '<joint name="{0}" type="ball"/>', "hinges": HINGES}
+TIPS = tuple(0.1 * np.array([np.cos(x), np.sin(x), 0.0]) for x in np.radians(
+    [-12.0, 12.0, 108.0, 132.0, 228.0, 252.0]))  # fmt: skip
+ENDS = tuple(np.array([0.06 * np.cos(x), 0.06 * np.sin(x), 0.15]) for x in np.radians(
+    [-50.0, 50.0, 70.0, 170.0, 190.0, 290.0]))  # fmt: skip
+
+
+def hexapod(ball: str) -> rm.Model:
+    """A platform on six rods between balls, one of which it hangs on, and cranks with motors."""
+    cranks = connects = motors = ""
+    for k, (tip, end) in enumerate(zip(TIPS, ENDS, strict=True)):
+        x, y, z = end - tip
+        platform = ""
+        if k == 5:
+            platform = (
+                f'<body name="platform" pos="{x} {y} {z}">{ball.format("ball")}'
+                f'<inertial pos="{-end[0]} {-end[1]} .01" mass=".3" '
+                'diaginertia="3e-4 3e-4 5e-4"/></body>'
+            )
+        else:
+            connects += f'<connect body1="rod{k}" body2="platform" anchor="{x} {y} {z}"/>'
+        away = 0.07 * tip / 0.1
+        cranks += (
+            f'<body name="crank{k}" pos="{tip[0] - away[0]} {tip[1] - away[1]} 0">'
+            f'<joint name="crank{k}" axis="{-tip[1]} {tip[0]} 0" range="-3 3"/>'
+            f'<inertial pos="0 0 0" mass=".02" diaginertia="1e-6 1e-6 1e-6"/>'
+            f'<body name="rod{k}" pos="{away[0]} {away[1]} 0">{ball.format(f"low{k}")}'
+            f'<inertial pos="{x / 2} {y / 2} {z / 2}" mass=".01" diaginertia="2e-5 2e-5 2e-5"/>'
+            f"{platform}</body></body>"
+        )
+        motors += f'<motor joint="crank{k}" forcelimited="true" forcerange="-1 1"/>'
+    return rm.load(
+        f'<mujoco><compiler angle="radian"/><worldbody>{cranks}</worldbody>'
+        f"<equality>{connects}</equality><actuator>{motors}</actuator></mujoco>"
+    )
+
+
+@pytest.mark.slow_cases("hinges")
+@pytest.mark.parametrize("kind", BALLS)
+def test_a_hexapod_is_carried_by_its_cranks(kind: str) -> None:
+    """However its balls are written; no hinge of a ball of a rod tells where the platform is.
+
+    A crank turns back, with the others at rest, where the platform moves with all cranks at rest:
+    where forces along the six rods cannot hold it.
+    """
+    model = hexapod(BALLS[kind])
+    cranks = tuple(f"crank{k}" for k in range(6))
+    assert rm.limb_joints(model) == cranks
+    for name in ("crank0", "crank5"):
+        body = model.joint_names.index(name)
+        row = joint_envelope(model, body)
+        assert row.at_rest[0] < -0.1
+        assert row.at_rest[1] > 0.1
+        sizes = np.abs([determinant_of_rods(model, q) for q in row.q[row.line]])
+        assert row.dead_points
+        for each in row.dead_points:
+            assert each.kind == "both rest"
+            near = np.argmin(np.abs(row.positions[row.line] - each.position))
+            assert sizes[near] < 1e-8 * np.max(sizes)
+
+
+def determinant_of_rods(model: rm.Model, q: np.ndarray) -> float:
+    """The determinant of the lines of a hexapod's rods: their directions, and moments."""
+    lines = []
+    for k, (tip, end) in enumerate(zip(TIPS, ENDS, strict=True)):
+        rod, platform = (rm.frame_pose(model, q, name) for name in (f"rod{k}", "platform"))
+        low = rod[:3, 3]
+        high = platform[:3, :3] @ (end - ENDS[5]) + platform[:3, 3]
+        assert np.linalg.norm(high - low) == pytest.approx(np.linalg.norm(end - tip), abs=1e-9)
+        way = (high - low) / np.linalg.norm(high - low)
+        lines.append([*way, *(np.cross(low, way) / 0.1)])
+    return float(np.linalg.det(lines))
 
 
 def test_sets_are_completed_by_what_they_tell_least() -> None:

@@ -238,15 +238,12 @@ def test_a_motor_of_its_own_rests_with_a_rocker_at_its_dead_points() -> None:
     assert row["reflected_inertia"][1] is None  # the crank goes on
 
 
-def test_an_elbow_is_powerless_where_its_crank_turns_back() -> None:
-    """The right elbow of a five-bar, its right crank at rest: the left motor rests at a dead point
-    of the left crank, where both rods are in line. It is there by the cosine law.
-    """
+def short_five_bar() -> tuple[str, float, float]:
+    """A five-bar with motors at both cranks, and the lengths of its rods."""
     text = rm.robots.path("five_bar").read_text()
     rods = {"0.38 0 0": 0.3, "0.42 0 0": 0.32}  # shorter, so that the left crank turns back
     for old, new in rods.items():
         text = text.replace(f'"{old}"', f'"{new} 0 0"')
-    left, right = rods.values()
     for crank in ("J1", "J2"):
         more = (
             f'<transmission name="m{crank}"><joint name="{crank}"/>'
@@ -257,6 +254,14 @@ def test_an_elbow_is_powerless_where_its_crank_turns_back() -> None:
         text = (
             head + '<limit effort="3" velocity="2"/>' + rest.replace("</robot>", more + "</robot>")
         )
+    return text, *rods.values()
+
+
+def test_an_elbow_is_powerless_where_its_crank_turns_back() -> None:
+    """The right elbow of a five-bar, its right crank at rest: the left motor rests at a dead point
+    of the left crank, where both rods are in line. It is there by the cosine law.
+    """
+    text, left, right = short_five_bar()
     model = rm.load(text)
     study = rm.actuation(model, "J4")
     (row,) = study.joints
@@ -274,12 +279,52 @@ def test_an_elbow_is_powerless_where_its_crank_turns_back() -> None:
     (found,) = [x for x in row.dead_points if x.kind == "motors rest"]
     assert min(abs(math.remainder(found.position - x, math.tau)) for x in dead) < 1e-8
     data = study.as_dict()["joints"][0]
-    assert data["torque"] == data["torque_whatever_others_take"] == [0.0, None]
-    # short of it what the motors give at neutral, without torque on the crank at rest
-    rates = model.constraint_jacobian(model.neutral())  # by both cranks
+    assert data["torque_whatever_others_take"] == [0.0, None]
+    # where it turns back, the left arm in line, the left crank moves nothing else: both motors have
+    # torque for the elbow's alone, the right one by the elbow's rate with the right crank
+    turning = [x for x in row.dead_points if x.kind == "it rests"]
+    assert turning
+    for each in turning:
+        elbow = np.exp(1j * (at + each.position))  # the right rod's direction
+        end = tip + right * elbow
+        assert min(abs(abs(end) - x) for x in (bar + left, left - bar)) < 1e-8
+        arm = end / abs(end)
+        rate = -0.22 * (np.exp(1j * at) / arm).imag / (right * (elbow / arm).imag) - 1.0
+        assert each.torque == pytest.approx((3.0 / abs(rate),) * 2, rel=1e-6)
     names = list(model.joint_names)
+    along = model.constraint_jacobian(row.q[row.line])[:, names.index("J4")]  # by both cranks
+    most = np.max(3.0 / np.max(np.abs(along), axis=1))
+    assert data["torque"] == [0.0, pytest.approx(most, rel=1e-9)]
+    # short of it what the motors give at neutral, without torque on the crank at rest
+    rates = model.constraint_jacobian(model.neutral())
     turns = rates[[names.index("J2"), names.index("J4")]]
     assert row.effort == pytest.approx(3.0 / np.max(np.abs(turns[1])), rel=1e-9)
+
+
+@pytest.mark.slow
+def test_a_motor_that_needs_a_passive_joint_to_push_gives_nothing_alone() -> None:
+    """The same elbow with a hand on its rod, and a motor whose tendon passes elbow and wrist.
+
+    Without torque on the wrist that motor gives nothing, so that the elbow alone is powerless where
+    the left motor rests, though motors turn there; it is what it was without them.
+    """
+    text, *_ = short_five_bar()
+    hand = (
+        '<link name="hand"><inertial><mass value="0.1"/>'
+        '<inertia ixx="1e-4" ixy="0" ixz="0" iyy="1e-4" iyz="0" izz="1e-4"/></inertial></link>'
+        '<joint name="wrist" type="continuous"><parent link="link4"/><child link="hand"/>'
+        '<axis xyz="0 0 1"/></joint><transmission name="tendon"><joint name="J4"/>'
+        '<joint name="wrist"/><actuator name="tendon"/></transmission></robot>'
+    )
+    (before,), (row,) = (
+        rm.actuation(rm.load(each), "J4").joints for each in (text, text.replace("</robot>", hand))
+    )
+    assert row.actuators == ("mJ1", "tendon")
+    (expected,) = [x.position for x in before.dead_points if x.kind == "motors rest"]
+    (found,) = [x.position for x in row.dead_points if x.kind == "not alone"]
+    assert found == pytest.approx(expected, abs=1e-8)
+    assert row.span(row.torque, "alone") == pytest.approx(before.span(before.torque, "alone"))
+    assert row.effort == pytest.approx(before.effort, rel=1e-9)
 
 
 @pytest.mark.slow

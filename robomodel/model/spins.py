@@ -72,6 +72,18 @@ def find_spins(model: Model) -> tuple[Spin, ...]:
     return tuple(spins)
 
 
+@cached_on_model
+def joints_of_balls(model: Model) -> frozenset[str]:
+    """The joints that turn with spins of rods, and other hinges of the same balls."""
+    names = {name for spin in find_spins(model) for name in spin.joints}
+    light = [b for b, node in enumerate(model.nodes) if node.parent >= 0 and not _weighs(model, b)]
+    for body in [*light, *reversed(light)]:  # a ball's hinges have bodies without mass between
+        ball = {body, *(b for b, node in enumerate(model.nodes) if node.parent == body)}
+        hinges = {model.joints[b].name for b in ball}
+        names |= hinges if hinges & names else set()
+    return frozenset(names)
+
+
 def _has_balls(model: Model, cluster: Cluster) -> bool:
     """True if a cluster may have ball joints: a joint or loop with three freedoms, or hinges.
 

@@ -1,10 +1,10 @@
 """The joints that carry a robot's limbs: in which reports and open trees speak of it.
 
-In each cluster as many joints as it has freedoms, but for spins of rods. Of the sets of whole
-joints that determine the cluster over most of its range, it is the one with the least displacement
-of links while the other joints are locked. So a knee is chosen, not its crank; pitch and roll of an
-ankle, not its two motors, whose cranks and rods are light and carry nothing. docs/approximate.md
-gives the reasons.
+In each cluster as many joints as it has freedoms, but for spins of rods, and none at whose balls
+these spin if others determine it. Of the sets of whole joints that do over most of its range, it is
+the one with the least displacement of links while the other joints are locked. So a knee is chosen,
+not its crank; pitch and roll of an ankle, not its two motors, whose cranks and rods are light and
+carry nothing. docs/approximate.md gives the reasons.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import Cluster
 from robomodel.model.model import Model
 from robomodel.model.parameters import inertial_parameters, pseudo_inertia
-from robomodel.model.spins import find_spins, locked
+from robomodel.model.spins import find_spins, joints_of_balls, locked
 from robomodel.reach.motions import ClusterMotion
 from robomodel.scalars import stack, unstack, value_of
 from robomodel.tolerances import CLOSED, MOVES, NOTHING, SAME, SINGULAR, TINY, WITHIN
@@ -95,7 +95,8 @@ def limb_bodies(model: Model) -> tuple[tuple[int, ...], ...]:
     for cluster in model.clusters:
         mine = next(c for c in view.clusters if set(c.joints) & set(cluster.joints))
         try:
-            names = [view.joints[body].name for body in chosen(view, mine.index, ())]
+            limb = chosen(view, mine.index, (), joints_of_balls(model))
+            names = [view.joints[body].name for body in limb]
         except UndeterminedError:
             names = [model.joints[b].name for b in cluster.bodies if model.joints[b].independent]
         result.append(tuple(sorted(places[name] for name in names)))
@@ -112,12 +113,15 @@ def without_spins(model: Model) -> Model:
 
 
 @cached_on_model
-def chosen(model: Model, index: int, wanted: tuple[int, ...]) -> tuple[int, ...]:
+def chosen(
+    model: Model, index: int, wanted: tuple[int, ...], balls: frozenset[str] = frozenset()
+) -> tuple[int, ...]:
     """The bodies whose joints carry a cluster, those of ``wanted`` bodies among them.
 
-    Raises ValueError if the wanted joints, or no whole joints, determine the cluster.
+    ``balls``: joints at which rods spin, or did before their spins were locked; others are taken
+    before these. Raises ValueError if the wanted joints, or no whole joints, determine the cluster.
     """
-    choice = Choice(model, model.clusters[index], wanted)
+    choice = Choice(model, model.clusters[index], wanted, balls)
     if (copied := choice.of_copy()) is not None:
         return copied
     rng = np.random.default_rng(LIMB_SEED)  # a left and a right leg are tried alike
@@ -174,11 +178,15 @@ class Frames(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """Sets of a cluster's joints, and how well they determine it; ``wanted`` are among them."""
+    """Sets of a cluster's joints, and how well they determine it; ``wanted`` are among them.
+
+    ``balls`` as of :func:`chosen`.
+    """
 
     model: Model
     cluster: Cluster
     wanted: Sequence[int] = ()
+    balls: frozenset[str] = frozenset()
 
     @cached_property
     def motion(self) -> ClusterMotion:
@@ -233,7 +241,7 @@ class Choice:
         for other in before:
             if other.kind == "loops" and other.columns == cluster.columns and self._is_copy(other):
                 try:
-                    found = chosen(model, other.index, ())
+                    found = chosen(model, other.index, (), self.balls)
                 except UndeterminedError:
                     return None
                 bodies = tuple(cluster.bodies[other.bodies.index(body)] for body in found)
@@ -269,9 +277,15 @@ class Choice:
 
     @cached_property
     def pool(self) -> list[int]:
-        """The bodies whose joints may give these: no rotors if possible."""
+        """The bodies whose joints may give these: no rotors, and no balls of rods, if possible."""
         others = [b for b in self.cluster.bodies if b not in self.wanted]
         limbs = [b for b in others if b not in self.rotors]
+        apart = [b for b in limbs if self.model.joints[b].name not in self.balls]
+        if len(apart) < len(limbs):
+            columns = [c for b in (*self.wanted, *apart) for c in self.columns(b)]
+            told = np.linalg.svd(self.motion.null(self.start)[columns], compute_uv=False)
+            if np.sum(told > REGULAR_TREE) == self.cluster.nv:
+                return apart
         return limbs if sum(self.freedoms[b] for b in limbs) >= self.missing else others
 
     @cached_property

@@ -32,6 +32,7 @@ from robomodel.model.elements import Cluster, joint_slices, spanning_start
 from robomodel.model.model import Model
 from robomodel.reach.box import FREE, boxes
 from robomodel.reach.limb import limb_bodies
+from robomodel.reach.motions import ClusterMotion
 from robomodel.reach.paths import Path
 from robomodel.reach.ranges import (
     JointRange,
@@ -52,21 +53,25 @@ RANKLESS = 1e-6  # of the greatest least singular value of more motors than join
 STEEPEST = 30.0  # times the usual size: beyond it, near dead points, no points are added
 
 
-Quantity = Literal["alone", "whatever others take", "speed", ""]
-"""Kinds of values of a joint: torques, alone or whatever others take, speeds, anything else."""
+Quantity = Literal["alone", "alone, back", "whatever others take", "speed", ""]
+"""Kinds of values of a joint: torques, alone, or back, or whatever others take, speeds, others."""
 
 
 class DeadPoint(NamedTuple):
     """A position [rad, m] of a joint on its path at which the limb's map to its motors is singular.
 
     "motors rest" while it moves, so that they can neither hold nor move it; "it rests" while motors
-    move, and turns back; "both rest", as a joint with a motor of its own, while others move.
-    ``alone``: all motors rest while it moves alone, too.
+    move, and turns back; "both rest", as a joint with a motor of its own, while others move; "not
+    alone": motors move with it, but give it no torque without torque on other joints of limbs.
+    ``alone``: all motors rest while it moves alone, too. ``torque``: the sizes of the least and of
+    the greatest that motors give it alone where it rests, which are infinite if it does in all
+    motions of its limb.
     """
 
     position: float
-    kind: Literal["motors rest", "it rests", "both rest"]
+    kind: Literal["motors rest", "it rests", "both rest", "not alone"]
     alone: bool = False
+    torque: tuple[float, float] = (math.inf, math.inf)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -194,11 +199,13 @@ class JointEnvelope(JointLimits):
         """The least and the greatest of values (n,) on its line; None if none is finite.
 
         At dead points where it turns back, speeds vanish and all others are infinite, but for what
-        is one number all along, and for torques and speeds where motors rest with it. Where motors
-        rest while it moves alone, torques vanish, and speeds are infinite; if joints at ``rest``
-        would move, too, the torque alone vanishes.
+        is one number all along, for torques and speeds where motors rest with it, and for torques
+        alone where others share what it rests by. Where motors rest while it moves alone, torques
+        vanish, and speeds are infinite; if joints at ``rest`` would move, too, or motors are not
+        able to push it alone, the torque alone vanishes.
         ``anywhere``: also beside the line.
         """
+        alone = of in ("alone", "alone, back") and not self.passive
         on = values[self.line]
         finite = np.isfinite(on)
         if not np.any(finite):
@@ -206,10 +213,13 @@ class JointEnvelope(JointLimits):
         among = values[np.isfinite(values)] if anywhere else on[finite]
         ends = [float(np.min(among)), float(np.max(among))]
         for each in self.dead_points:
-            stuck = each.kind == "motors rest"
+            stuck = each.kind in ("motors rest", "not alone")
+            if each.kind == "it rests" and alone:
+                ends.append(each.torque[of == "alone"])
+                continue
             if not stuck and (_one(on) or (of and each.kind == "both rest")):
                 continue
-            vanishes = each.alone or (of == "alone" and not self.passive)
+            vanishes = each.alone or alone
             if stuck and not (of and vanishes):
                 continue
             if (of != "speed") == stuck:
@@ -284,9 +294,9 @@ class _Given:
         cluster = model.clusters[model.nodes[body].cluster]
         bodies = beside(model, body)
         place = bodies.index(body)
-        rates = unit_rates(model, cluster, spanning, columns_of(model, cluster, bodies))
+        _, rates, _ = unit = _unit_at(model, body, spanning)
         turns = motor_rows(model)[:, cluster.spanning_v] @ rates
-        b = torque_map(model, rates, cluster)
+        b = torque_map(*unit)
         (torque_back, torque), most, passive = _torques(model, b, place, passive)
         speed_back, speed = _greatest_speeds(model, turns[..., place])
         return cls(spanning, rates, turns, place, torque, torque_back, most, speed, speed_back,
@@ -296,6 +306,13 @@ class _Given:
     def ratios(self) -> Array:
         """The motors' rates (n, motors) at the joint's unit velocity."""
         return self.turns[..., self.place]
+
+
+def _unit_at(model: Model, body: int, spanning: Array) -> tuple[Model, Array, Cluster]:
+    """What :func:`torque_map` takes at spanning positions, for the joints beside a joint."""
+    cluster = model.clusters[model.nodes[body].cluster]
+    columns = columns_of(model, cluster, beside(model, body))
+    return model, unit_rates(model, cluster, spanning, columns), cluster
 
 
 @cached_on_model
@@ -320,7 +337,8 @@ def joint_limits(model: Model, body: int) -> JointLimits:
     start = int(np.argmin(np.linalg.norm(q - model.neutral(), axis=1)))
     finite = (x[np.isfinite(x)] for x in (line.torque, line.speed))
     dead = _dead_points(model, body)
-    stuck = [spanning for each, spanning in dead if each.kind == "motors rest"]
+    stuck = [q for each, q in dead if each.kind in ("motors rest", "not alone")]
+    resting = [each.torque for each, _ in dead if each.kind == "it rests"]
     # with the start, without which nothing moves the joint where motors rest
     spanning = np.array([line.spanning[start], *stuck])
     weakest = _Given.at(model, body, spanning, line.passive)
@@ -330,8 +348,14 @@ def joint_limits(model: Model, body: int) -> JointLimits:
         cluster=cluster.name,
         actuators=_names(model, _driven(line.ratios)),
         reach=limb_range(model, joint.name),
-        effort=_least(line.torque, start, float(np.nanmin(weakest.torque))),
-        effort_back=_least(line.torque_back, start, float(np.nanmin(weakest.torque_back))),
+        effort=_least(
+            np.append(line.torque, [x for _, x in resting]), start,
+            float(np.nanmin(weakest.torque)),
+        ),
+        effort_back=_least(
+            np.append(line.torque_back, [x for x, _ in resting]), start,
+            float(np.nanmin(weakest.torque_back)),
+        ),
         velocity=_least(line.speed, start, turning),
         velocity_back=_least(line.speed_back, start, turning),
         file_limits=Limits(
@@ -684,9 +708,11 @@ def _dead_points(model: Model, body: int) -> tuple[tuple[DeadPoint, Array], ...]
     (own,) = columns_of(model, cluster, [body])
     driven = _driven(line.ratios)
     geared = bool(driven.any()) and all(_one(line.ratios[:, n]) for n in np.flatnonzero(driven))
-    found = {DeadPoint(_rounded(path.part.position(q, own)), "both rest" if geared else "it rests"):
-             q for q in (*(end.q for end in path.ends if end.kind == "dead point"),
-                         *path.turns(own))}  # fmt: skip
+    turning_back = [*(end.q for end in path.ends if end.kind == "dead point"), *path.turns(own)]
+    found = dict[DeadPoint, Array]()
+    for at, q in {_rounded(path.part.position(q, own)): q for q in turning_back}.items():
+        at_rest = DeadPoint(at, "it rests", torque=_resting(model, cluster, q, own, line.passive))
+        found[DeadPoint(at, "both rest") if geared else at_rest] = q
     moved = _moved(line.turns)
     rows = motor_rows(model)[moved][:, cluster.spanning_v]
     # joints of the limb that turn motors; others are passive
@@ -706,7 +732,68 @@ def _dead_points(model: Model, body: int) -> tuple[tuple[DeadPoint, Array], ...]
             continue  # others of the limb move alone, if they are not held
         alone = bool(np.max(np.abs(turns[:, mine])) <= RANKLESS * usual)
         found[DeadPoint(_rounded(path.part.position(q, own)), "motors rest", alone)] = q
+    near = [each.position for each in found]
+    for q in () if line.passive else _powerless(model, body, path):
+        at = _rounded(path.part.position(q, own))
+        if all(abs(at - x) > RANKLESS for x in near):
+            found[DeadPoint(at, "not alone")] = q
     return tuple(sorted(found.items(), key=lambda each: each[0]))
+
+
+def _resting(
+    model: Model, cluster: Cluster, q: Array, column: int, passive: bool
+) -> tuple[float, float]:
+    """The sizes of the least and the greatest torque that motors give a joint where it turns back.
+
+    With it turn, by all motions of its cluster, joints whose torques are zero: coordinates are a
+    motion in line with its rates, and those at right angles to it, in which it rests.
+    """
+    basis = motions(model, cluster, q[None])[0]
+    rate = float(np.linalg.norm(basis[column]))
+    unit = float(ClusterMotion.of(model, cluster).unit[column])
+    if passive or not rate > RANKLESS * unit:
+        return math.inf, math.inf
+    along = np.linalg.qr(basis[column][:, None], mode="complete")[0]
+    along[:, 0] /= basis[column] @ along[:, 0]
+    (back, ahead), _, _ = _torques(model, torque_map(model, (basis @ along)[None], cluster), 0)
+    return float(back[0]), float(ahead[0])
+
+
+def _powerless(model: Model, body: int, path: Path) -> Iterator[Array]:
+    """Spanning positions of a path at which the torque of a joint alone passes zero.
+
+    One combination of motors' forces alone then leaves the other joints without torque.
+    """
+    place = beside(model, body).index(body)
+
+    def pushed(b: Array, like: Array | None) -> tuple[Array, float] | None:
+        """The combination, and the joint's torque by it, of the greatest torque for unit forces."""
+        size = np.max(np.abs(b), initial=0.0)
+        if not 0.0 < size < math.inf:
+            return None
+        used = np.max(np.abs(b), axis=0) > NOTHING * size
+        singular, ways = np.linalg.svd(np.delete(b[:, used], place, axis=0))[1:]
+        if len(ways) - np.sum(singular > RANKLESS * size) != 1:
+            return None
+        force = np.zeros(b.shape[1])
+        force[used] = ways[-1]
+        force *= -1.0 if like is not None and force @ like < 0.0 else 1.0
+        return force, float(b[place] @ force) / float(size)
+
+    before: tuple[Array, float] | None = None
+    for n, b in enumerate(torque_map(*_unit_at(model, body, path.q))):
+        here = pushed(b, before[0] if before else None)
+        if before and here and before[1] * here[1] < 0.0:
+            low, high, there = n - 1.0, float(n), before
+            for _ in range(40):  # bisections, as of other dead points
+                middle = 0.5 * (low + high)
+                at = torque_map(*_unit_at(model, body, path.at(middle)[None]))[0]
+                there = pushed(at, before[0]) or before
+                same = there[1] * before[1] > 0.0
+                low, high = (middle, high) if same else (low, middle)
+            if abs(there[1]) <= RANKLESS:  # else it jumps, where the joint turns back
+                yield path.at(0.5 * (low + high))
+        before = here
 
 
 def _one(values: Array) -> bool:

@@ -47,6 +47,7 @@ DEAD_POINTS = {
     "motors rest": "its motors rest there, and can neither hold nor move it",
     "it rests": "it turns back there, while its motors move on",
     "both rest": "it turns back there, and its motors with it, while others move on",
+    "not alone": "motors give it no torque there without torque on others of the limb",
 }
 SIDES = ("lower", "upper")
 _Span: TypeAlias = "tuple[float, float] | None"  # the least and the greatest of values
@@ -251,7 +252,7 @@ def _joints(study: Actuation) -> Table:
             [each.joint, ", ".join(each.rest), *_ends(each, length),
              _limit(each, limits.least_effort, limits.effort, force),
              _spreads(
-                 each.span(each.torque_back, "alone"), each.span(each.torque, "alone"), force
+                 each.span(each.torque_back, "alone, back"), each.span(each.torque, "alone"), force
              ),
              _beyond(each, force),
              _limit(each, limits.least_velocity, limits.velocity, speed),
@@ -834,7 +835,7 @@ def _joint_data(each: JointEnvelope) -> dict[str, Any]:
     back = {"effort_lower": "least_effort", "velocity_lower": "least_velocity"}
     values: dict[str, tuple[Array, Quantity]] = {
         "torque": (each.torque, "alone"),
-        "torque_back": (each.torque_back, "alone"),
+        "torque_back": (each.torque_back, "alone, back"),
         "torque_whatever_others_take": (each.torque_any, "whatever others take"),
         "speed": (each.speed, "speed"),
         "speed_back": (each.speed_back, "speed"),

@@ -428,7 +428,9 @@ def _limb_map(model: Model, q: Array) -> Array:
         spanning = np.array([spanning_start(cluster, x) for x in at])
         rates = unit_rates(model, cluster, spanning, columns_of(model, cluster, bodies))
         parts.append(np.swapaxes(motor_rows(model)[:, cluster.spanning_v] @ rates, 1, 2))
-    return np.concatenate(parts, axis=1)
+    matrix = np.concatenate(parts, axis=1)
+    most = np.max(np.abs(np.nan_to_num(matrix)), axis=(1, 2), keepdims=True, initial=0.0)
+    return np.where(np.abs(matrix) <= NOTHING * most, 0.0, matrix)  # rounding
 
 
 def _polygon(
