@@ -14,6 +14,7 @@ import robomodel as rm
 from robomodel.dynamics.actuators.envelopes import joint_envelope
 from robomodel.opentree.tree_joints import sheet
 from robomodel.reach import limb
+from robomodel.reach.curves import curve
 from robomodel.reach.limb import Choice
 
 LIMBS = [
@@ -264,3 +265,25 @@ def test_sets_are_completed_by_what_they_tell_least() -> None:
         assert {*first} <= {*found}
         assert sum(choice.freedoms[b] for b in found) == model.clusters[index].nv
         assert choice.regularity(frames, found)[0] > 0.1
+
+
+@pytest.mark.slow
+def test_sweeps_of_validate_know_no_spins() -> None:
+    """Dead points of a hexapod's sweeps are where its rods' forces cannot hold it.
+
+    Whether balls are written as such or as hinges, of which some are independent, and are not held.
+    """
+    found = {}
+    for kind, ball in BALLS.items():
+        model = hexapod(ball)
+        cluster = model.clusters[model.nodes[0].cluster]
+        assert set(cluster.independent) - {f"crank{k}" for k in range(6)}
+        sweep = curve(model, cluster, "crank0")
+        assert set(sweep.held) == {f"crank{k}" for k in range(1, 6)}
+        sizes = [np.abs(determinant_of_rods(model, np.array(each.joints)))
+                 for each in sweep.singularities]  # fmt: skip
+        assert sizes
+        assert max(sizes) < 1e-8
+        found[kind] = [(each.kind, each.position) for each in sweep.singularities if each.reached]
+        assert all(kind == "dead point" for kind, _ in found[kind])
+    assert found["hinges"] == [(kind, pytest.approx(x)) for kind, x in found["balls"]]

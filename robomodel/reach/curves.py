@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -21,10 +22,11 @@ from robomodel.model.configurations.following import is_closed, move
 from robomodel.model.configurations.moving import solve
 from robomodel.model.elements import Cluster
 from robomodel.model.model import Model
+from robomodel.reach.charts import without_idle
 from robomodel.reach.motions import ClusterMotion, full_rank_rows
 from robomodel.reach.parts import VARIED, Part
 from robomodel.reach.paths import PATH_STEP, WEAK, Half, Path, walk
-from robomodel.reach.ranges import whole_part
+from robomodel.reach.ranges import whole_part, without_spins
 from robomodel.tolerances import TINY, WITHIN
 
 HALF_CURVE = 32.0  # of each half of a curve, which ends after a turn of the swept joint
@@ -119,10 +121,12 @@ def curves(
     ``chart``: columns that tell the cluster's motion; None for the independent ones. ``beside``:
     halves of other paths, which are followed at once.
     """
-    part = whole_part(model, motion.cluster.index)
-    chart = motion.cluster.columns if chart is None else chart
+    cluster = motion.cluster
+    chart = cluster.columns if chart is None else chart
+    parts = {c: whole_part(model, cluster, c) for c in columns}
+    helds = {c: without_spins(model, cluster, c, [x for x in chart if x != c]) for c in columns}
     sweeps = [
-        _Sweep(motion, part, column, [c for c in chart if c != column], start)
+        _Sweep(motion, parts[column], column, helds[column], start)
         for start in starts
         for column in columns
     ]
@@ -138,7 +142,10 @@ def curve(model: Model, cluster: Cluster, joint: str) -> Curve:
 
 
 class _Sweep:
-    """The path on which one velocity moves and others rest, in halves: against it, and along."""
+    """The path on which one velocity moves and others rest, in halves: against it, and along.
+
+    Spins of rods are free beside it, so that no dead point is one of theirs.
+    """
 
     def __init__(
         self, motion: ClusterMotion, part: Part, column: int, held: Sequence[int], start: Array
@@ -146,7 +153,7 @@ class _Sweep:
         self.motion, self.part, self.column, self.held = motion, part, column, held
         self.link = motion.geometry.links[motion.columns[column].link]
         self.rows: list[int] | None = None  # of K, that span the others where it is regular
-        ahead = part.null(start, self.held)[:, 0]
+        ahead = without_idle(part.null(start, self.held), part.interest)[:, 0]
         ahead = -ahead if ahead[column] < 0.0 else ahead
         self.halves = [
             Half(part, self.held, start, way, column=column, longest=HALF_CURVE)
@@ -259,9 +266,10 @@ class _Sweep:
 
         With the points after which that is, in their order.
         """
+        spins = self._spins(path.q)
         signals: tuple[tuple[Kind, Array], ...] = (
             ("dead point", path.tangents[:, self.column]),
-            ("change point", self._orientation(path.q, path.tangents)),
+            ("change point", self._orientation(path.q, path.tangents, spins)),
         )
         for kind, signal in signals:
             for a in np.flatnonzero(signal[:-1] * signal[1:] < 0.0).tolist():
@@ -270,7 +278,7 @@ class _Sweep:
                     rest = step.root(1.5 * step.length, lambda _, t: float(t[self.column]))
                     q = step.at(rest)[0]
                 else:
-                    at = step.across(lambda q, t: float(self._orientation(q[None], t[None])[0]))
+                    at = step.across(partial(self._oriented, spins[a]))
                     if self._regularity(at[None])[0] > WEAK:
                         continue  # the rows that represent K lose rank there, K does not
                     q = step.closed(at)
@@ -311,8 +319,29 @@ class _Sweep:
             if self._regularity(at[None])[0] <= WEAK:
                 yield a, step.closed(at)
 
-    def _orientation(self, q: Array, tangents: Array) -> Array:
-        """The determinant (n,) of rows of K and the tangents; of free columns."""
+    def _spins(self, q: Array, like: Array | None = None) -> Array:
+        """Motions (n, k, columns) at points that only turn rods, each turned as the one before."""
+        part, free = self.part, np.flatnonzero(self.part.free(self.held))
+        if part.mobility - len(self.held) <= 1:
+            return np.zeros((len(q), 0, len(part.unit)))
+        null = part.null(q, self.held)
+        shown = [c for c in part.interest if c in free]
+        ways = np.swapaxes(np.linalg.svd(null[:, shown])[2][:, 1:], 1, 2)
+        spins = np.swapaxes(null @ ways, 1, 2)
+        for n, each in enumerate(spins):
+            if like is not None:
+                left, _, right = np.linalg.svd(like @ each.T)
+                spins[n] = left @ right @ each
+            like = spins[n]
+        return np.asarray(spins)
+
+    def _oriented(self, like: Array, q: Array, tangent: Array) -> float:
+        """:meth:`_orientation` at a point, with spins turned as those near it."""
+        spins = self._spins(q[None], like)
+        return float(self._orientation(q[None], tangent[None], spins)[0])
+
+    def _orientation(self, q: Array, tangents: Array, spins: Array) -> Array:
+        """The determinant (n,) of rows of K, the tangents and spins; of free columns."""
         part, free = self.part, self.part.free(self.held)
         matrix = part.matrix(part.geometry.evaluate(q)[1], free)
         columns = np.flatnonzero(free)
@@ -320,7 +349,7 @@ class _Sweep:
             self.rows = full_rank_rows(
                 matrix[np.argmax(self._regularity(q))][:, columns], part.rank
             )
-        square = np.concatenate([matrix[:, self.rows], tangents[:, None]], axis=1)
+        square = np.concatenate([matrix[:, self.rows], tangents[:, None], spins], axis=1)
         return np.asarray(np.linalg.det(square[:, :, columns]))
 
     def _regularity(self, q: Array) -> Array:

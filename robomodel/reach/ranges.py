@@ -470,22 +470,24 @@ def part_of(model: Model, cluster: Cluster, column: int, kept: Sequence[int] = (
         reduced = _reduced(model, cluster.index, wanted)
     at = next(i for i, link in enumerate(links) if column in link.freedoms)
     group = next((group for group in reduced.groups if at in group), frozenset({at}))
+    return _part(model, cluster.index, reduced, group, _spinning(model, cluster, column))
+
+
+def _spinning(model: Model, cluster: Cluster, column: int) -> frozenset[int]:
+    """Columns that spins of rods turn, but for spins that the joint of one column turns with."""
     joint_of = _joints_by_column(cluster)
     independent = [joint_of[c] for c in cluster.columns]
     turning = {name for spin in find_spins(model) if spin.coordinate(independent)
-               for name in spin.joints if cluster.joints[at] not in spin.joints}  # fmt: skip
-    spinning = frozenset(c for c, name in joint_of.items() if name in turning)
-    return _part(model, cluster.index, reduced, group, spinning)
+               for name in spin.joints if joint_of[column] not in spin.joints}  # fmt: skip
+    return frozenset(c for c, name in joint_of.items() if name in turning)
 
 
-@cached_on_model
-def whole_part(model: Model, index: int) -> Part:
-    """A cluster as one part, with all of its joints and conditions."""
-    links = frozenset(range(len(model.clusters[index].bodies)))
-    reduced = _reduced(model, index, frozenset())
-    return _part(
-        model, index, _reduced(model, index, links) if reduced.left_out else reduced, links
-    )
+def whole_part(model: Model, cluster: Cluster, column: int) -> Part:
+    """A cluster as one part, with all of its joints and conditions; spins are free beside one."""
+    links = frozenset(range(len(cluster.bodies)))
+    reduced = _reduced(model, cluster.index, frozenset())
+    reduced = _reduced(model, cluster.index, links) if reduced.left_out else reduced
+    return _part(model, cluster.index, reduced, links, _spinning(model, cluster, column))
 
 
 @dataclass(frozen=True, eq=False)
