@@ -124,9 +124,10 @@ def curves(
     cluster = motion.cluster
     chart = cluster.columns if chart is None else chart
     parts = {c: whole_part(model, cluster, c) for c in columns}
-    helds = {c: without_spins(model, cluster, c, [x for x in chart if x != c]) for c in columns}
+    rests = {c: [x for x in chart if x != c] for c in columns}
+    helds = {c: without_spins(model, cluster, c, rests[c]) for c in columns}
     sweeps = [
-        _Sweep(motion, parts[column], column, helds[column], start)
+        _Sweep(motion, parts[column], column, rests[column], helds[column], start)
         for start in starts
         for column in columns
     ]
@@ -148,12 +149,18 @@ class _Sweep:
     """
 
     def __init__(
-        self, motion: ClusterMotion, part: Part, column: int, held: Sequence[int], start: Array
-    ) -> None:
+        self, motion: ClusterMotion, part: Part, column: int, every: Sequence[int],
+        held: Sequence[int], start: Array,
+    ) -> None:  # fmt: skip
         self.motion, self.part, self.column, self.held = motion, part, column, held
         self.link = motion.geometry.links[motion.columns[column].link]
         self.rows: list[int] | None = None  # of K, that span the others where it is regular
-        ahead = without_idle(part.null(start, self.held), part.interest)[:, 0]
+        ways = part.null(start, self.held)
+        ways = ways if ways.shape[1] == 1 else without_idle(ways, part.interest)
+        if ways.shape[1] != 1:  # no spin alone is beside it
+            self.held = every
+            ways = part.null(start, every)
+        ahead = ways[:, 0]
         ahead = -ahead if ahead[column] < 0.0 else ahead
         self.halves = [
             Half(part, self.held, start, way, column=column, longest=HALF_CURVE)

@@ -309,7 +309,7 @@ class _Given:
 
 
 def _unit_at(model: Model, body: int, spanning: Array) -> tuple[Model, Array, Cluster]:
-    """What :func:`torque_map` takes at spanning positions, for the joints beside a joint."""
+    """Arguments of :func:`torque_map` at spanning positions, for the joints beside a joint."""
     cluster = model.clusters[model.nodes[body].cluster]
     columns = columns_of(model, cluster, beside(model, body))
     return model, unit_rates(model, cluster, spanning, columns), cluster
