@@ -184,7 +184,7 @@ def proof(tree: OpenTree) -> Proof:
 
 def corrected(tree: OpenTree) -> float:
     """The largest error with the correction at some states, over the largest acceleration."""
-    measure, mapping = tree.basis.measures[1], tree.basis.on(tree)
+    measure, mapping = tree.basis.measure, tree.basis.on(tree)
     exact = measure.states.on(mapping)
     picks = np.linspace(0, len(exact.t) - 1, FEW).astype(int)
     s = measure.states

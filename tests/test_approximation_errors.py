@@ -164,7 +164,7 @@ def by_mujoco(tree: OpenTree, measure) -> dict[str, float]:
 @pytest.mark.parametrize("name", ["crank_rocker", "parallel_ankle"])
 def test_errors_are_those_of_the_tree_in_mujoco(name: str) -> None:
     fitted = written_tree(rm.robots.load(name), TreeOptions(tendons=False))
-    measure = fitted.basis.measures[1]
+    measure = fitted.basis.measure
     for tree in (fitted, fitted.lumped):
         for joint_name, median in by_mujoco(tree, measure).items():
             assert tree.errors[joint_name].median == pytest.approx(median, rel=1e-6)
@@ -233,6 +233,47 @@ def test_what_follows_two_joints_follows_them(offset: float) -> None:
         assert rm.approximate_tree(model, followers=False).poor
     plain = written_tree(model, TreeOptions(tendons=False))
     assert all(len(each.drivers) == 1 and each.linear for each in plain.basis.followers)
+
+
+def test_errors_of_followers_are_those_of_their_curve() -> None:
+    """By differences of its positions, q̈ = s ẍ + ẋ s' ẋ: whatever inertias are."""
+    tree = written_tree(rm.load(robot(*leg(0.1))))
+    basis, measure = tree.basis, tree.basis.measure
+    names = {body: joint.name for body, joint in enumerate(basis.view.joints)}
+    knee = next(each for each in basis.followers if names[each.body] == "knee")
+    rows = {joint.name: next(iter(node.freedoms))
+            for joint, node in zip(basis.view.joints, basis.view.nodes, strict=True)}  # fmt: skip
+    q, state = measure.states.q, measure.states.state
+    drivers = [names[body] for body in knee.drivers]
+    x = np.column_stack([basis.view.joint_positions(q)[name] for name in drivers])
+    speeds = np.column_stack([state.velocities[rows[name]] for name in drivers])
+    h = 1e-4
+    ahead, back = knee.at(x + h * speeds), knee.at(x - h * speeds)
+    bend = (ahead - 2.0 * knee.at(x) + back) / h**2
+    exact = measure.states.accelerations([rows[name] for name in ("knee", *drivers)])
+    slopes = np.column_stack([
+        (knee.at(x + h * along) - knee.at(x - h * along)) / (2.0 * h) for along in np.eye(2)
+    ])  # fmt: skip
+    off = np.abs(np.sum(slopes * exact[:, 1:], axis=1) + bend - exact[:, 0])
+    (column,) = (part.start for name, part in measure.joints if name == "knee")
+    expected = off / measure.scale[:, column]
+    heavy = rm.with_parameters(tree, {"tarsus.mass": 3.0})
+    for made in (tree, heavy):
+        found = measure.of_followers(basis.on(made))
+        np.testing.assert_allclose(found["knee"].each, expected, rtol=1e-4, atol=1e-6)
+        assert max(found[name].worst for name in drivers) < 1e-12
+    assert found["knee"].median > 1e-3
+
+
+def test_trees_over_the_same_range_have_the_same_states() -> None:
+    """With followers over the whole range; over less of it, states are of that."""
+    basis = written_tree(rm.load(robot(*leg(0.1)))).basis
+    assert basis.before
+    assert basis.before.measure.states.q is basis.measure.states.q
+    assert {"hip", "ankle", "knee"} <= {name for name, _ in basis.measure.joints}
+    (part,) = basis.parts
+    less = basis.following([replace(part, positions=part.positions[:300])])
+    assert len(np.unique(less.fitted_to.states.q, axis=0)) <= 300 < len(part.positions)
 
 
 def test_a_curve_of_several_joints_is_found_if_it_is_one() -> None:
@@ -598,7 +639,7 @@ def test_change_points_of_several_freedoms_are_left_out_and_named() -> None:
     flat = math.atan2(0.12, 0.2)
     tree = written_tree(rm.load(text))
     assert re.search(r"[\d.]+ % of the range of 'pitch', 'roll', next to a change", tree.verdict)
-    states = tree.basis.measures[1].states
+    states = tree.basis.measure.states
     at = tree.basis.view.joint_positions(states.q)
     pitch, roll = np.asarray(at["pitch"]), np.asarray(at["roll"])
     assert pitch.min() < flat - 0.2 < flat + 0.2 < pitch.max()  # on both sides

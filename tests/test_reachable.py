@@ -19,6 +19,7 @@ from robomodel.mechanism.continuation import Ends
 from robomodel.mechanism.sheets import Sheet
 from robomodel.mechanism.walks import WALK_STRIDE, lead, wander
 from robomodel.reach import targets
+from robomodel.reach.motions import ClusterMotion
 from robomodel.reach.reachable import from_configuration, reachable
 
 Array = np.ndarray
@@ -673,3 +674,24 @@ def test_samples_are_spread_as_draws_are() -> None:
     for at, wanted in zip(q.T, reach.draw(rng, 2000, regular=False).T, strict=True):
         assert abs(np.mean(at) - np.mean(wanted)) < 0.1 * np.std(wanted)
         assert np.std(at) == pytest.approx(np.std(wanted), rel=0.1)
+
+
+def test_motions_beside_change_points() -> None:
+    """By singular vectors: a parallelogram, of links 0.5 and 1.1, is flat at 0 and at half a turn.
+
+    There the motions are two, and K's least singular value is 0; beside it goes with the sine.
+    """
+    text = four_bar(closing=loop("close", "revolute", "coupler", "rocker", "1.1 0 0",
+                                 "0.5 0 0"))  # fmt: skip
+    with pytest.warns(rm.DescriptionWarning, match="at a change point"):
+        model = rm.load(text)
+    (cluster,) = model.clusters
+    motion = ClusterMotion.of(model, cluster)
+    angles = np.array([0.0, 1e-8, 1e-3, 0.4, 1.5, np.pi - 1e-8, np.pi])
+    q = np.column_stack([angles, -angles, angles])
+    assert np.max(np.abs(motion.matrix(q) @ np.array([1.0, -1.0, 1.0]))) < 1e-15
+    null, lost = motion.with_dependent(q, 1e-6)
+    np.testing.assert_array_equal(lost, np.abs(np.sin(angles)) < 1e-7)
+    along = null[~lost, :, 0]
+    np.testing.assert_allclose(np.abs(along), 1.0 / np.sqrt(3.0), atol=1e-12)
+    np.testing.assert_allclose(along[:, 1], -along[:, 0], atol=1e-12)

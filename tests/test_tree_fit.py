@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import warnings
+from unittest.mock import Mock
 
 import mujoco
 import numpy as np
@@ -13,9 +14,13 @@ from texts import coupling, four_bar, joint, link, loop, robot
 import robomodel as rm
 from robomodel.arrays import Array
 from robomodel.dynamics.kinematics.state import neutral_jacobian
+from robomodel.dynamics.physical import CannotExistError, ParameterPrior
 from robomodel.dynamics.tree_map import TreeMap
 from robomodel.model.derived import neutral_positions
+from robomodel.model.parameters import parameters
+from robomodel.opentree import fit
 from robomodel.opentree.errors import Measure
+from robomodel.opentree.fit import Problem
 from robomodel.opentree.tree import TreeOptions, written_tree
 from robomodel.opentree.tree_joints import tree_joints
 from robomodel.reports.simulators import parse_pd, pd_motion
@@ -346,6 +351,28 @@ def test_fits_converge_at_the_edge_of_what_can_exist() -> None:
     assert worst(made) < 0.1 < worst(made.lumped) / 4.0
 
 
+def test_fits_end_at_what_cannot_exist_and_at_nothing_else(monkeypatch) -> None:
+    """A negative mass, and numbers in which Newton's method finds one; other errors are told."""
+    basis = written_tree(rm.robots.load("crank_rocker")).basis
+    start = parameters(basis.drafted).values
+    names = {body.name for body in basis.drafted.bodies}
+    problem = Problem.of(basis.on(basis.drafted), basis.fitted_to, start, names, set())
+    z = np.zeros(len(problem.last))
+    assert problem.at(z) is not None
+    z[0] = -1.0 - problem.nominal[problem.cones[0].at][0]
+    assert problem.at(z) is None
+    with pytest.raises(CannotExistError):
+        ParameterPrior(problem.cones, problem.scalars, problem.nominal, np.eye(len(start)), 1.0,
+                       np.ones(0)).point(-start)  # fmt: skip
+    importance = np.ones(basis.drafted.nv)
+    assert next(fit.fits(problem, importance))
+    monkeypatch.setattr(fit, "newton", Mock(side_effect=CannotExistError()))
+    assert not list(fit.fits(problem, importance))
+    monkeypatch.setattr(fit, "newton", Mock(side_effect=ValueError("other")))
+    with pytest.raises(ValueError, match="other"):
+        next(fit.fits(problem, importance))
+
+
 @pytest.mark.slow
 def test_left_and_right_are_alike() -> None:
     """Fits of mirror images are mirror images, to the digits that are written."""
@@ -412,7 +439,7 @@ def test_trees_that_are_judged_together_have_the_errors_that_each_has_alone() ->
     """Trees of other inertias and armatures, each by forward dynamics alone."""
     model = rm.load(leg(belt=False))
     tree = written_tree(model, TreeOptions(tendons=False))
-    basis, measure = tree.basis, tree.basis.measures[1]
+    basis, measure = tree.basis, tree.basis.measure
     bare = basis.drafted
     heavy = {f"{body.name}.mass": 1.3 * body.mass for body in bare.bodies}
     trees = [bare, rm.with_parameters(bare, heavy),

@@ -52,6 +52,10 @@ def possible(values: Array, length: float) -> Array:
     return np.array([max(m, 0.0), *first, *upper])
 
 
+class CannotExistError(np.linalg.LinAlgError):
+    """A body that cannot exist: its pseudo-inertia is not positive definite."""
+
+
 @dataclass(frozen=True)
 class Cone:
     """The cone of one body: J = Σ x[i] entries[i] over its parameters x[at], and J⁰⁻¹.
@@ -141,8 +145,14 @@ class ParameterPrior:
         return total
 
     def point(self, x: Array) -> PriorPoint:
-        """Terms that Newton's method needs of the prior at x, at which bodies can exist."""
-        lows = [np.linalg.cholesky(stack.matrices(x)) for stack in self._stacks]
+        """Terms that Newton's method needs of the prior at x, at which bodies can exist.
+
+        Raises CannotExistError where rounding errors leave them none.
+        """
+        try:
+            lows = [np.linalg.cholesky(stack.matrices(x)) for stack in self._stacks]
+        except np.linalg.LinAlgError as error:
+            raise CannotExistError("a pseudo-inertia is not positive definite") from error
         return PriorPoint(self, x, [np.linalg.inv(low) for low in lows])
 
     def slopes(self, x: Array) -> tuple[Array, Array]:

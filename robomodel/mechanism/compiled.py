@@ -47,15 +47,16 @@ class CompiledGeometry(Geometry):
         some = np.flatnonzero(number[rows] >= 0)
         return count, some, number[rows[some]], columns[some]
 
-    def step(self, q: Array, dq: Array) -> tuple[Array, Array, Array]:
-        """q moved along dq, values φ and Jacobian K there."""
+    def step(self, q: Array, dq: Array, units: Array | None = None) -> tuple[Array, Array, Array]:
+        """q moved along dq, values φ and Jacobian K there, times ``units`` (rows, columns)."""
         y = self.program(q, dq, *self.numbers)
         count, some, rows, columns = self._filled
         values = y[..., self.nq : self.nq + count]
         if self.kept is not None:
             values = values[..., self.kept]
         jacobian = np.zeros((*y.shape[:-1], self.rows, self.nv))
-        jacobian[..., rows, columns] = y[..., self.nq + count :][..., some]
+        entries = y[..., self.nq + count :][..., some]
+        jacobian[..., rows, columns] = entries if units is None else entries * units[rows, columns]
         return y[..., : self.nq], values, jacobian
 
     def only(self, rows: Sequence[int]) -> CompiledGeometry:

@@ -254,7 +254,7 @@ def with_parameters(model: Model, values: ArrayLike | Mapping[str, float]) -> Mo
         listed = parameters(model)
         inertial = np.array([changed.get(name, listed[name]) for name in named])
         source = links[body.name].source
-        if fault := _fault(inertial):
+        if fault := body_fault(inertial):
             issues.append(Issue(f"cannot exist with these parameters: {fault}", source))
         links |= {name: replace(links[name], inertial=None) for name in before.links}
         xx, xy, xz, yy, yz, zz = (float(body.inertia[r][c]) for r, c in ENTRIES)
@@ -534,7 +534,7 @@ def _number(name: str, value: float) -> float:
     return float(number)
 
 
-def _fault(values: Array) -> str:
+def body_fault(values: Array) -> str:
     """The reason why no body has these ten parameters; "" if one can."""
     if values[0] < 0.0:
         return f"its mass is {values[0]:g} kg"

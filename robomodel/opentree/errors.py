@@ -129,8 +129,12 @@ class ExactStates:
     balanced: bool
     _on: dict[tuple[int, ...], TreeStates] = field(default_factory=dict, repr=False)
 
+    def anew(self) -> ExactStates:
+        """The same states for trees with other followers."""
+        return replace(self, _on={})
+
     def on(self, tree: TreeMap) -> TreeStates:
-        """These states in an open tree's coordinates."""
+        """These states in an open tree's coordinates, of trees that differ in inertias alone."""
         key = (*tree.positions, *tree.velocities)
         if key not in self._on:
             self._on[key] = self._in_coordinates(tree)
@@ -268,8 +272,8 @@ class Measure:
 
     ``joints``: the names of joints, with the places of their velocities in ``rows``, of the robot's
     spanning velocities. ``exact`` (n, rows): their accelerations; ``scale`` (n, rows): what their
-    errors are relative to. ``weak``: what efforts give as shares (n,) of the joint's motion, of
-    joints for which the median is less than :data:`WEAK`, by name.
+    errors are relative to; ``efforts`` (n,) of some, by name. ``weak``: what efforts give as shares
+    (n,) of the joint's motion, of joints for which the median is less than :data:`WEAK`, by name.
     """
 
     states: ExactStates
@@ -277,6 +281,7 @@ class Measure:
     rows: tuple[int, ...]
     exact: Array
     scale: Array
+    efforts: Mapping[str, Array]
     weak: Mapping[str, Array]
 
     @classmethod
@@ -303,7 +308,8 @@ class Measure:
                     weak[name] = share
                 scale[:, part] = given
         exact = states.accelerations(rows)
-        return cls(states, tuple(places), tuple(rows), exact, np.maximum(scale, TINY), weak)
+        scale = np.maximum(scale, TINY)
+        return cls(states, tuple(places), tuple(rows), exact, scale, efforts, weak)
 
     def scales(self, tree: TreeMap) -> Array:
         """Scales of errors of a tree's velocities (n, tree.nv)."""
@@ -330,6 +336,15 @@ class Measure:
                 for name, off in self.relative(models[i], states, ddt).items():
                     result[i][name] = Error.of(off)
         return result
+
+    def of_followers(self, tree: TreeMap) -> dict[str, Error]:
+        """The errors that are left if all that moves by itself accelerates as in the robot.
+
+        They are those of followers, which inertias make no less.
+        """
+        states = self.states.on(tree)
+        off = self.relative(tree.model, states, states.ddt)
+        return {name: Error.of(each) for name, each in off.items()}
 
     def relative(self, tree: Model, states: TreeStates, ddt: Array) -> dict[str, Array]:
         """Relative errors (n, velocities) of each joint, of a tree's accelerations (n, tree.nv)."""

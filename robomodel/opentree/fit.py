@@ -17,7 +17,6 @@ docs/approximate.md has the measurements.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -28,15 +27,15 @@ import numpy as np
 
 from robomodel.arrays import Array, Mask
 from robomodel.dynamics.kinematics.state import on_arrays
-from robomodel.dynamics.physical import Cone, ParameterPrior, newton
+from robomodel.dynamics.physical import CannotExistError, Cone, ParameterPrior, newton
 from robomodel.dynamics.recursions.regressor import regressor
 from robomodel.dynamics.tree_map import TreeMap
-from robomodel.errors import DescriptionWarning
 from robomodel.model.elements import independent_rates, joint_slices
 from robomodel.model.model import Model
 from robomodel.model.parameters import (
     ENTRIES,
     INERTIAL,
+    body_fault,
     of_joints,
     parameters,
     pseudo_inertia,
@@ -191,13 +190,18 @@ class Problem:
         shares = usual / np.maximum(error, 0.3 * usual)
         return np.asarray(importance * shares / (2.0 * len(usual)))
 
-    def at(self, z: Array) -> Model:
-        """The tree with these parameters, to the digits that are written."""
+    def at(self, z: Array) -> Model | None:
+        """The tree with these parameters, to the digits that are written.
+
+        None where these digits are those of a body that cannot exist.
+        """
         values = self.nominal.copy()
         values[self.free] += z
         values = self._images.mean(values)
         filed = parameters(self.tree).values
-        rounded = [float(f"{each:.9g}") for each in values]
+        rounded = np.array([float(f"{each:.9g}") for each in values])
+        if any(body_fault(rounded[cone.at]) for cone in self.cones):
+            return None
         return with_parameters(self.tree, np.where(self.free, rounded, filed))
 
 
@@ -221,13 +225,12 @@ def fits(
                                np.full(len(fit.scalars), gamma))  # fmt: skip
         squares = max(0.5 * float(z @ a @ z) - float(b @ z) + 0.5 * c, 0.0)
         try:
-            with np.errstate(all="ignore"), warnings.catch_warnings():
-                warnings.simplefilter("error", DescriptionWarning)
-                z, _ = newton(a, b, prior, ways, z, max(CENTRED * gamma, SETTLED * squares))
-                tree = fit.at(z) if gamma <= 1e-4 else None  # γ from which on they are candidates
-        except (np.linalg.LinAlgError, ValueError, DescriptionWarning):
-            return  # bodies are next to what cannot exist, as near as numbers and digits go
-        if tree:
+            z, _ = newton(a, b, prior, ways, z, max(CENTRED * gamma, SETTLED * squares))
+        except CannotExistError:
+            return  # bodies are next to what cannot exist, as near as numbers go
+        if gamma <= 1e-4:  # from which on they are candidates
+            if (tree := fit.at(z)) is None:
+                return  # the same, as near as digits go
             fit.last = z
             yield gamma, tree
         if left and gamma <= left[0]:

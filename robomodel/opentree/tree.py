@@ -151,6 +151,7 @@ class Basis:
         spins: The spins that are locked.
         parts: By cluster, the joints that move and follow, their range and what they displace.
         tendons: Whether there are fixed tendons, see :class:`TreeOptions`.
+        before: That of a tree with fewer followers, whose states these are over the same range.
     """
 
     view: Model
@@ -158,16 +159,21 @@ class Basis:
     spins: tuple[Spin, ...]
     parts: tuple[ClusterTree, ...]
     tendons: bool
+    before: Basis | None = None
 
     @classmethod
     def of(cls, robot: Model, spins: tuple[Spin, ...], parts: Sequence[ClusterTree],
-           tendons: bool) -> Basis:  # fmt: skip
+           tendons: bool, before: Basis | None = None) -> Basis:  # fmt: skip
         """The basis of these parts of the tree."""
         view = replace(robot)
         moving = frozenset(body for each in parts for body in each.bodies)
         followers = [each for part in parts for each in part.followers]
         view._derived[(select,)] = Selection.of(view, moving, followers)
-        return cls(view, robot, spins, tuple(parts), tendons)
+        return cls(view, robot, spins, tuple(parts), tendons, before)
+
+    def following(self, parts: Sequence[ClusterTree]) -> Basis:
+        """The basis of the same robot's tree with other followers."""
+        return Basis.of(self.robot, self.spins, parts, self.tendons, self)
 
     @property
     def followers(self) -> tuple[Follower, ...]:
@@ -210,15 +216,34 @@ class Basis:
         return mapped(self.view, tree, "tendons", ())
 
     @cached_property
-    def measures(self) -> tuple[Measure, Measure]:
-        """At states to fit to, and at others.
+    def measure(self) -> Measure:
+        """At states to judge by, which no fit has seen.
 
         Raises LinAlgError where the joints, or the robot's inertia, are singular.
         """
-        tree = self.on(self.drafted)
-        states = (exact_states(self.view, tree, self.parts, check=x) for x in (False, True))
-        first, second = (Measure.of(x, self.joints, self.efforts(x.q)) for x in states)
-        return first, second
+        return self._measure(check=True)
+
+    @cached_property
+    def fitted_to(self) -> Measure:
+        """The same at states to fit to."""
+        return self._measure(check=False)
+
+    def _measure(self, *, check: bool) -> Measure:
+        if self.before and all(map(ClusterTree.has_range_of, self.parts, self.before.parts)):
+            before = self.before.measure if check else self.before.fitted_to
+            return Measure.of(before.states.anew(), self.joints, before.efforts)
+        states = exact_states(self.view, self.on(self.drafted), self.parts, check=check)
+        return Measure.of(states, self.joints, self.efforts(states.q))
+
+    @cached_property
+    def lumped(self) -> OpenTree:
+        """The tree with links as they are."""
+        return _links_as_they_are(self)
+
+    @cached_property
+    def best(self) -> OpenTree:
+        """The exact tree, else the fitted one if it is better than that with links as they are."""
+        return _best(self)
 
     def efforts(self, q: Array) -> dict[str, Array]:
         """The efforts (n,) of joints that move at q (n, nq), by name."""
@@ -338,7 +363,7 @@ class OpenTree(Model):
         if self.kind == "exact" or not self.errors or worst_joint(self.errors)[1].median <= GOOD:
             return ""
         name, error = worst_joint(self.errors)
-        weak = self.basis.measures[1].weak
+        weak = self.basis.measure.weak
         if name not in weak:
             return ""
         least = min(float(np.median(share)) for share in weak.values())
@@ -388,12 +413,11 @@ def judged_tree(model: Model, options: TreeOptions = USUAL) -> OpenTree:
     if options.fit == "lumped":
         robot, spins, parts = _parts(model, replace(options, fit="range"))
         if not any(each.bent for each in parts):
-            basis = Basis.of(robot, spins, parts, options.tendons)
-            return _links_as_they_are(basis)
+            return Basis.of(robot, spins, parts, options.tendons).lumped
         tree = judged_tree(model, replace(options, fit="range"))
         return tree.lumped or tree
     robot, spins, parts = _parts(model, options)
-    tree = _best(Basis.of(robot, spins, parts, options.tendons))
+    tree = Basis.of(robot, spins, parts, options.tendons).best
     left = [each for each in parts if tree.poor and each.bent]
     while left and tree.poor:
         # what displaces most follows first; a left and a right leg at once
@@ -401,7 +425,7 @@ def judged_tree(model: Model, options: TreeOptions = USUAL) -> OpenTree:
         taken = [each for each in left if each.displacement >= most]
         left = [each for each in left if each.displacement < most]
         tree, parts = _led(tree, parts, taken)
-    return tree
+    return tree.basis.best
 
 
 def _led(
@@ -422,7 +446,7 @@ def _led(
             if all(len(each) <= n for each in ways.values()):
                 break
             bent = tuple([each, *ways.get(id(each), ())][-1] for each in before)
-            other = _best(Basis.of(basis.robot, basis.spins, bent, basis.tendons))
+            other = _tried(basis.following(bent), tree, names)
             if other.errors and _better(other.errors, tree.errors, names):
                 tree, parts = other, bent
             poor = frozenset(_poor_followers(other)) & bodies
@@ -431,6 +455,24 @@ def _led(
         if max(e for name, e in tree.errors.items() if name in names).median <= FAIR:
             break
     return tree, parts
+
+
+def _tried(basis: Basis, tree: OpenTree, names: Collection[str]) -> OpenTree:
+    """A tree with other followers than ``tree``, fitted if that may decide between the two.
+
+    It decides nothing where followers themselves make these joints no better, or where they will
+    not do and this tree is better with links as they are.
+    """
+    lumped = basis.lumped
+    if not lumped.errors:
+        return lumped
+    following = basis.measure.of_followers(basis.on(lumped))
+    poor = max(e for name, e in following.items() if name in names).median > FAIR
+    if not _better(following, tree.errors, names) or (
+        poor and _better(lumped.errors, tree.errors, names)
+    ):
+        return lumped
+    return basis.best
 
 
 def _poor_followers(tree: OpenTree) -> Iterator[int]:
@@ -465,7 +507,7 @@ def _parts(
             each.without if each.cluster.kind == "loops" and each.without else each
             for each in parts
         ]
-        if _links_as_they_are(Basis.of(robot, spins, alone, options.tendons)).kind == "exact":
+        if Basis.of(robot, spins, alone, options.tendons).lumped.kind == "exact":
             parts = alone  # as of one parallelogram: its coupler is a point of the crank's end
     return robot, spins, tuple(parts)
 
@@ -478,7 +520,7 @@ def _links_as_they_are(basis: Basis) -> OpenTree:
         errors = dict.fromkeys(names, Error(np.zeros(1)))
         return OpenTree.made(model, kind="open", errors=errors, basis=basis)
     try:
-        errors = basis.measures[1].errors(basis.on(model))
+        errors = basis.measure.errors(basis.on(model))
     except np.linalg.LinAlgError:
         return OpenTree.made(model, kind="lumped", errors={}, basis=basis)
     kind = "exact" if _exact(errors) else "lumped"
@@ -491,10 +533,10 @@ def _exact(errors: Errors) -> bool:
 
 def _best(basis: Basis) -> OpenTree:
     """The exact tree of a robot, else the fitted one if it is better than the lumped one."""
-    lumped = _links_as_they_are(basis)
+    lumped = basis.lumped
     if lumped.kind != "lumped" or not lumped.errors:
         return lumped
-    unseen, view = basis.measures[1], basis.view
+    unseen, view = basis.measure, basis.view
     geared = relumped(view, lumped, existing=True)
     model = with_parameters(lumped, geared.values)
     errors: Errors = unseen.errors(basis.on(model))
@@ -503,7 +545,7 @@ def _best(basis: Basis) -> OpenTree:
     bodies, joints = _loose(basis, lumped, geared)
     start = relumped(view, lumped, existing=False).values
     try:
-        problem = Problem.of(basis.on(model), basis.measures[0], start, bodies, joints)
+        problem = Problem.of(basis.on(model), basis.fitted_to, start, bodies, joints)
         found = None
         if problem.free.any():
             bare = basis.on(lumped)

@@ -88,6 +88,14 @@ class ClusterTree:
     without: ClusterTree | None = None
     bend: Callable[[ClusterTree, Collection[int]], Iterator[ClusterTree]] | None = None
 
+    def has_range_of(self, other: ClusterTree) -> bool:
+        """True if the same joints move over the same range, as with other followers."""
+        return (
+            self.bodies == other.bodies
+            and self.positions is other.positions
+            and self.others is other.others
+        )
+
     @cached_property
     def with_followers(self) -> ClusterTree | None:
         """The first tree with more followers; None if they do not help."""
@@ -447,11 +455,13 @@ class _ClusterTree(Choice):
         def led(n: int, out: Collection[int]) -> tuple[float, ClusterTree]:
             """The largest error of rates in a share of the range, and the tree there."""
             near, others = inside[n], self._near(tree.others, bodies, float(shares[n]))
-            positions = tree.positions[near]
+            every = near.all() and others.all()
+            positions = tree.positions if every else tree.positions[near]
             at = self._following(tree.followers, displacements.locked(positions, bodies))
             chosen, at = self._worth(candidates(n, out), exact[:, near], at, displacements)
             size, farthest = displacements.of_links(positions, at)
-            made = replace(tree, positions=positions, others=tree.others[others],
+            made = replace(tree, positions=positions,
+                           others=tree.others if every else tree.others[others],
                            displacement=size, farthest=farthest,
                            followers=(*tree.followers, *chosen), whole=n == 0,
                            bend=None)  # fmt: skip

@@ -132,14 +132,13 @@ class GroupMechanism:
 
     def step(self, q: Array, d: Array, case: Indices | None = None) -> tuple[Array, Array, Array]:
         """As of :class:`robomodel.mechanism.continuation.Mechanism`."""
-        units = self._units
-        moved = d @ self._whole.T if units is None else d * units
-        there, values, k = self.geometry.step(q, moved)
-        if units is None:
-            k = (k.reshape(-1, k.shape[2]) @ self._whole).reshape(*k.shape[:2], d.shape[1])
+        units, row_units = self._units, self.row_unit[:, None]
+        if units is not None:
+            there, values, k = self.geometry.step(q, d * units, row_units * units)
         else:
-            k *= units
-        k *= self.row_unit[:, None]
+            there, values, k = self.geometry.step(q, d @ self._whole.T)
+            k = (k.reshape(-1, k.shape[2]) @ self._whole).reshape(*k.shape[:2], d.shape[1])
+            k *= row_units
         return there.copy(), values * self.row_unit, k
 
     def away(self, q0: Array, q1: Array, case: Indices | None = None) -> Array:

@@ -72,17 +72,20 @@ class ClusterMotion:
     def with_dependent(self, q: Array, share: float) -> tuple[Array, Mask]:
         """Motions of q (n, nq), and where K without conditions that repeat lost a rank.
 
-        There its least singular value is at most a share of the largest. The reciprocals of the
-        norms of inverse factors are below the least, so that few have to be computed.
+        There its least singular value is at most a share of the largest. With the first motions N
+        below K, [K; Nᵀ]⁻¹ = [R, X] has K R = 1 and K X = 0: the reciprocals of R's norms are below
+        the least, so that few have to be computed.
         """
-        null, _, conditions = self._factored(q)
-        lost = np.ones(len(conditions), dtype=bool)
-        if conditions.shape[1] == conditions.shape[2]:  # triangles
-            size = np.linalg.norm(conditions, axis=(1, 2))
-            pivots = np.abs(np.diagonal(conditions, axis1=1, axis2=2))
-            plain = np.min(pivots, axis=1, initial=np.inf) > share * size
-            inverse = np.linalg.norm(np.linalg.inv(conditions[plain]), axis=(1, 2))
-            lost[plain] = share * size[plain] * inverse >= 1.0
+        if self.telling is None:
+            null, conditions = self._factored(q)
+            lost = np.ones(len(q), dtype=bool)
+        else:
+            conditions = self._told(q)
+            null, inverse = _beside(conditions, self.null(q[0]))
+            sizes = np.linalg.norm(conditions, axis=(1, 2)) * np.linalg.norm(inverse, axis=(1, 2))
+            lost = ~(share * sizes < 1.0)
+            if lost.any():
+                null[lost] = self.null(q[lost])
         if lost.any():
             sizes = np.linalg.svd(conditions[lost], compute_uv=False)[:, : self.rank]
             lost[lost] = sizes[:, -1] <= share * sizes[:, 0]
@@ -94,22 +97,31 @@ class ClusterMotion:
         Times that of det N_y it is the sign of det [K; y], which changes at dead points of joints y
         and nowhere else.
         """
-        null, matrix, _ = self._factored(q)
+        null, matrix = self._factored(q)
         if self.telling is None:
             matrix = matrix[:, full_rank_rows(matrix[0], self.rank)]
         square = np.concatenate([matrix, np.swapaxes(null, 1, 2)], axis=1)
         return null, np.asarray(np.linalg.slogdet(square)[0])
 
-    def _factored(self, q: Array) -> tuple[Array, Array, Array]:
-        """The motions, K or rows that repeat no others, and a matrix with its singular values."""
+    @cached_property
+    def _telling_geometry(self) -> Geometry:
+        return self.geometry.only(self.telling or ())
+
+    def _told(self, q: Array) -> Array:
+        """The rows of K (..., rank, columns) that repeat no others."""
+        jacobian: Array = self._telling_geometry.evaluate(q)[1]
+        return jacobian * self.unit
+
+    def _factored(self, q: Array) -> tuple[Array, Array]:
+        """The motions, and K or its rows that repeat no others."""
         if self.telling is None:
             matrix = self.matrix(q)
             wide = matrix.shape[-2] < matrix.shape[-1]
             right = np.linalg.svd(matrix, full_matrices=wide)[2]
-            return np.swapaxes(right[..., self.rank :, :], -1, -2), matrix, matrix
-        rows: Array = self.geometry.evaluate(q)[1][..., self.telling, :] * self.unit
-        basis, triangle = np.linalg.qr(np.swapaxes(rows, -1, -2), mode="complete")
-        return basis[..., self.rank :], rows, triangle[..., : self.rank, :]
+            return np.swapaxes(right[..., self.rank :, :], -1, -2), matrix
+        rows = self._told(q)
+        basis, _ = np.linalg.qr(np.swapaxes(rows, -1, -2), mode="complete")
+        return basis[..., self.rank :], rows
 
     def rates(self, q: Array) -> Array:
         """G (..., columns, nv) at closed positions; infinite or nan at dead points."""
@@ -146,6 +158,21 @@ class ClusterMotion:
         turns = np.where(length, 0.0, np.round(displacement / (2 * math.pi)))
         result: Array = (displacement - turns * 2 * math.pi) / self.unit
         return result
+
+
+def _beside(k: Array, near: Array) -> tuple[Array, Array]:
+    """Orthonormal motions (n, columns, m) of K (n, r, columns), and R with K R = 1.
+
+    By the inverses of [K; Nᵀ], with motions N (columns, m) of a K near these; infinite if one has
+    none.
+    """
+    n, r = k.shape[:2]
+    try:
+        inverse = np.linalg.inv(np.concatenate([k, np.tile(near.T, (n, 1, 1))], axis=1))
+    except np.linalg.LinAlgError:
+        return np.tile(near, (n, 1, 1)), np.full((n, k.shape[2], r), np.inf)
+    right, null = inverse[:, :, :r], inverse[:, :, r:]
+    return np.linalg.qr(null - right @ (k @ null))[0], right  # once more, for rounding
 
 
 def full_rank_rows(matrix: Array, rank: int) -> list[int]:

@@ -21,17 +21,18 @@ import numpy as np
 
 from robomodel import dynamics
 from robomodel.arrays import Array, Mask
-from robomodel.dynamics.kinematics.state import on_arrays
+from robomodel.dynamics.kinematics.state import Configuration, on_arrays
 from robomodel.dynamics.lumped import reflected
 from robomodel.errors import UnknownNameError, check_names
 from robomodel.model import Model
 from robomodel.model.elements import Cluster, joint_slices
 from robomodel.opentree.armatures import armatures
-from robomodel.opentree.errors import percent
+from robomodel.opentree.errors import jacobian_of, percent
 from robomodel.opentree.tree import OpenTree, TreeOptions, written_tree
 from robomodel.opentree.tree_joints import ClusterTree, polynomial
 from robomodel.reports.document import Bullets, Cell, Section, Table
 from robomodel.reports.plots import Line, Plot, bounded
+from robomodel.scalars import unstack
 
 Simulator = Literal["mujoco", "mjlab", "isaaclab", "genesis", "pinocchio", "drake"]
 
@@ -458,7 +459,8 @@ def _reflected(made: OpenTree, each: ClusterTree) -> Array:
     q = _positions(view, each.cluster, each.positions)
     dense = on_arrays(reflected, view, q)[:, each.cluster.v, each.cluster.v]
     rows = [v for body in each.bodies for v in view.nodes[body].freedoms]
-    back = np.linalg.inv(view.constraint_jacobian(q)[:, rows, each.cluster.v])
+    g = jacobian_of(Configuration(view, unstack(q)), rows, len(q))
+    back = np.linalg.inv(g[:, :, each.cluster.v])
     return np.asarray(np.diagonal(np.swapaxes(back, 1, 2) @ dense @ back, axis1=1, axis2=2))
 
 
