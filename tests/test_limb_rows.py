@@ -407,3 +407,41 @@ def test_rods_that_carry_nothing_have_no_angles() -> None:
     """Links that keep the hand level go along with lift, with angles down to zero."""
     _, result = study("palletizer_level_hand.urdf")
     assert [(each.rod, each.input) for each in result.transmissions] == [("drive_rod", "crank")]
+
+
+def test_efforts_are_the_least_where_cylinders_pass_their_dead_points() -> None:
+    """An elbow between two cylinders that push with 800 N and pull with 500 N: levers by hand."""
+    pin, eye, elbow = 0.06, np.array([0.06, 0.05]), np.array([0.4, 0.0])
+    ends = '<limit lower="-0.2" upper="0.2"/><motor effort="800" effort_lower="-500" velocity="1"/>'
+    parts = [
+        link("arm"),
+        texts.joint("elbow", "base", "arm", "0.4 0 0", kind="revolute", axis="0 -1 0",
+                    more='<limit lower="-1.2" upper="1.2"/>'),
+    ]  # fmt: skip
+    for name, side in (("up", 1.0), ("down", -1.0)):
+        way = elbow + eye * [1.0, side] - [0.0, side * pin]
+        axis = (way / np.linalg.norm(way)).tolist()
+        half, at = f"{way[0] / 2} 0 {way[1] / 2}", f"0 0 {side * pin}"
+        parts += [
+            link(f"{name}_barrel"), link(f"{name}_rod"),
+            texts.joint(f"{name}_pin", "base", f"{name}_barrel", at, axis="0 -1 0"),
+            texts.joint(name, f"{name}_barrel", f"{name}_rod", half, kind="prismatic",
+                        axis=f"{axis[0]!r} 0 {axis[1]!r}", more=ends),
+            loop(f"{name}_eye", "revolute", f"{name}_rod", "arm", half,
+                 f"{eye[0]} 0 {side * eye[1]}", '<axis xyz="0 -1 0"/>'),
+        ]  # fmt: skip
+    study = rm.actuation(rm.load(robot(*parts)))
+    (row,) = [each for each in study.joints if each.joint == "elbow"]
+    angle = np.linspace(-1.2, 1.2, 200_001)
+    turned = np.stack([np.cos(angle), np.sin(angle)]), np.stack([-np.sin(angle), np.cos(angle)])
+    back, ahead = np.zeros(len(angle)), np.zeros(len(angle))
+    for side in (1.0, -1.0):
+        tip = eye[0] * turned[0] + side * eye[1] * turned[1]
+        moves = eye[0] * turned[1] - side * eye[1] * turned[0]
+        rod = elbow[:, None] + tip - np.array([[0.0], [side * pin]])
+        lever = np.sum(rod * moves, axis=0) / np.linalg.norm(rod, axis=0)
+        back += np.maximum(500.0 * lever, -800.0 * lever)
+        ahead += np.maximum(800.0 * lever, -500.0 * lever)
+    assert row.effort == pytest.approx(np.min(ahead), rel=1e-4)
+    assert row.effort_back == pytest.approx(np.min(back), rel=1e-4)
+    assert row.effort >= np.min(ahead) * (1.0 - 1e-6)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
+from itertools import pairwise
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -47,7 +48,8 @@ from robomodel.tolerances import NOTHING, SAME, SINGULAR
 OTHERS = 3  # most freedoms of clusters whose other joints are also held at their ends
 DEAD_TORQUE = 1e-3  # of the torque or speed at neutral: less is a dead point's
 BENT_CURVE = 0.01  # of the usual size: how far curves may be from straight lines between points
-ROUNDS, MOST_ADDED = 4, 200  # of adding points, and the most points that a round adds
+# of adding points, the most points that a round adds, and those on each side of least values
+ROUNDS, MOST_ADDED, AROUND = 4, 200, 4
 INFINITE = 1e6  # rates of a joint that is at a dead point
 RANKLESS = 1e-6  # of the greatest least singular value of more motors than joints: they rest
 STEEPEST = 30.0  # times the usual size: beyond it, near dead points, no points are added
@@ -302,6 +304,13 @@ class _Given:
         return cls(spanning, rates, turns, place, torque, torque_back, most, speed, speed_back,
                    passive)  # fmt: skip
 
+    def joined(self, other: _Given, order: Indices) -> _Given:
+        """These and others, in this order of both."""
+        names = ("spanning", "rates", "turns", "torque", "torque_back", "torque_any", "speed",
+                 "speed_back")  # fmt: skip
+        both = {x: np.concatenate([getattr(self, x), getattr(other, x)])[order] for x in names}
+        return replace(self, **both)
+
     @property
     def ratios(self) -> Array:
         """The motors' rates (n, motors) at the joint's unit velocity."""
@@ -324,8 +333,34 @@ def _on_line(model: Model, body: int) -> _Given:
     start, path = spanning_start(cluster, model.neutral()[cluster.q]), None
     if cluster.varies:
         path = path_along(model, cluster, own, [c for c in columns if c != own], start)
-    line = start[None] if path is None else _refined(model, cluster, own, columns, path)
-    return replace(_Given.at(model, body, line), path=path)
+    if path is None:
+        return _Given.at(model, body, start[None])
+    at, line = _refined(model, cluster, own, columns, path)
+    return replace(_with_least(model, body, path, at, _Given.at(model, body, line)), path=path)
+
+
+def _with_least(model: Model, body: int, path: Path, at: Array, given: _Given) -> _Given:
+    """Values at points of a path, and at more of them around the least torques and speeds.
+
+    A motor whose ratio changes its sign pushes with another effort beyond, so that curves may have
+    kinks there. ``at``: the points' places.
+    """
+    for _ in range(ROUNDS):
+        todo = set[float]()
+        for x in (given.torque, given.torque_back, given.speed, given.speed_back):
+            finite = np.where(np.isfinite(x), x, np.inf)
+            least, median = float(np.min(finite)), float(np.median(finite))
+            if DEAD_TORQUE * median < least < (1.0 - SAME) * median:
+                n = int(np.argmin(finite))
+                for a, b in pairwise(at[max(n - 1, 0) : n + 2]):
+                    todo |= set(np.linspace(a, b, 2 + AROUND)[1:-1].tolist())
+        if not todo:
+            break
+        more = np.array(sorted(todo))
+        order = np.argsort(np.concatenate([at, more]), kind="stable")
+        at = np.concatenate([at, more])[order]
+        given = given.joined(_Given.at(model, body, path.among(more), given.passive), order)
+    return given
 
 
 @cached_on_model
@@ -663,8 +698,10 @@ def whole(model: Model, cluster: Cluster, spanning: Array) -> Array:
     return q
 
 
-def _refined(model: Model, cluster: Cluster, own: int, columns: Sequence[int], path: Path) -> Array:
-    """Points of a path, denser where ratios bend."""
+def _refined(
+    model: Model, cluster: Cluster, own: int, columns: Sequence[int], path: Path
+) -> tuple[Array, Array]:
+    """Places on a path, denser where ratios bend, and the points there."""
     place = list(columns).index(own)
 
     def values(spanning: Array) -> Array:
@@ -693,7 +730,7 @@ def _refined(model: Model, cluster: Cluster, own: int, columns: Sequence[int], p
         points = np.concatenate([points, between])[order]
         todo = np.concatenate([todo[bent] - 0.25 * gap[bent], todo[bent] + 0.25 * gap[bent]])
         todo.sort()
-    return points
+    return at, points
 
 
 # ---- dead points ---------------------------------------------------------------------------------
