@@ -13,6 +13,7 @@ from agreement import close
 from linkage_family import instance
 
 import robomodel as rm
+from robomodel.mechanism.continuation import Limits
 from robomodel.mechanism.copies import images
 from robomodel.mobility.decision import Decided, decided_as, decision_on
 from robomodel.mobility.exploration import ClosedConfigurations, NamelessProblem, explore
@@ -198,6 +199,7 @@ def test_what_the_original_misses_is_not_sought_again(
     (first,), (group,) = (split(model, n).groups for n in range(2))
     place = model.clusters[0].geometry.links[0].q
     far = far[np.abs(far[:, place]) > 0.6][:2]
+    monkeypatch.setattr(Limits, "farthest", lambda *_: np.inf)  # else such are not sought at all
     assert group.original is not None
     q = group.along.corrected(
         group.along.at(group.original[1].positions(far)), np.zeros((2, group.along.columns))

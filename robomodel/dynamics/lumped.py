@@ -34,7 +34,8 @@ from robomodel.model.derived import cached_on_model, nominal
 from robomodel.model.elements import Cluster
 from robomodel.model.model import Model
 from robomodel.model.options import fixed
-from robomodel.reach.limb import limb_bodies, rotors, select_in
+from robomodel.reach.limb import limb_bodies, select_in
+from robomodel.reach.rotors import rotors
 from robomodel.scalars import Scalar, Vector, value_of
 from robomodel.spatial import Motion
 from robomodel.tolerances import NOTHING, SAME

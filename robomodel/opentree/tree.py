@@ -52,7 +52,8 @@ from robomodel.opentree.gears import Relumped, relumped
 from robomodel.opentree.motors import ending, with_limits, with_motors_at_neutral
 from robomodel.opentree.passive import with_reflected
 from robomodel.opentree.tree_joints import ClusterTree, Following, tree_joints
-from robomodel.reach.limb import rotors, without_spins
+from robomodel.reach.limb import without_spins
+from robomodel.reach.rotors import rotors
 from robomodel.tolerances import NOTHING, SAME
 
 __all__ = ["approximate_tree"]

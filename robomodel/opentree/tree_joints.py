@@ -26,7 +26,6 @@ from robomodel.model.model import Model
 from robomodel.reach.groups import Group, split
 from robomodel.reach.limb import (
     FREE,
-    LEVER,
     LIMB_SEED,
     PAYLOAD,
     THIRD_OFF,
@@ -37,6 +36,7 @@ from robomodel.reach.limb import (
     poses,
 )
 from robomodel.reach.reachable import Reachable, reachable
+from robomodel.reach.rotors import LEVER
 from robomodel.scalars import stack, unstack
 from robomodel.tolerances import MOVES, NOTHING, SAME, WITHIN
 

@@ -21,19 +21,17 @@ import numpy as np
 
 from robomodel.arrays import Array, Mask, median
 from robomodel.description import PolynomialCoupling
-from robomodel.description.transmissions import rotor_name
 from robomodel.errors import DescriptionWarning, few
 from robomodel.mechanism import closure as newton
 from robomodel.mechanism.copies import as_written, images
 from robomodel.mechanism.graph import WORLD
-from robomodel.mechanism.joints import Revolute
 from robomodel.model.build import build
 from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import Cluster
 from robomodel.model.model import Model
-from robomodel.model.parameters import inertial_parameters, pseudo_inertia
 from robomodel.model.spins import find_spins, joints_of_balls, locked
 from robomodel.reach.motions import ClusterMotion
+from robomodel.reach.rotors import body_pseudo_inertia, rotors
 from robomodel.scalars import stack, unstack, value_of
 from robomodel.tolerances import CLOSED, MOVES, NOTHING, SAME, SINGULAR, TINY, WITHIN
 
@@ -56,8 +54,6 @@ LIMB_NEWTON = 12  # of Newton's method for a step; what needs more is beyond the
 CARRIES, THIRD_OFF, TENTH_OFF, LED = 0.15, 0.67, 0.9, 0.02
 PAYLOAD = 0.1  # of the cluster's mass: a massless link that closes no loop, as a foot or tool
 NO_MASS = 1e-4  # of the robot's mass
-LEVER = 2.0  # rad for a radian: what turns faster is a rotor, and follows nothing
-BALANCED = 0.02  # of its inertia: what a rotor may lack of symmetry about its axis
 LIMB_SEED = 20260301
 
 
@@ -627,7 +623,7 @@ class Displacements:
     def of(cls, model: Model, cluster: Cluster, start: Array) -> Displacements:
         """The choice in a cluster; ``start`` are its spanning positions at neutral."""
         spanning = [value_of(x) for x in model.spanning_positions(model.neutral().tolist())]
-        carried = [_pseudo(model, body) for body in range(len(model.nodes))]
+        carried = [body_pseudo_inertia(model, body) for body in range(len(model.nodes))]
         for body, tools in _payloads(model).items():
             carried[body] = carried[body] + tools
         inside = set(cluster.bodies)
@@ -757,86 +753,6 @@ class States:
         return (self.displacements.of_heavy(self.at, there) / self.locked) ** 2
 
 
-def rotors(model: Model, cluster: Cluster) -> dict[int, float]:
-    """The rotors of a cluster, each with the turns that it makes for one of a joint, or 1 if fewer.
-
-    They are symmetric bodies, and those that couplings alone turn: that carry nothing, are in no
-    loop, and are nearly symmetric or turn more than :data:`LEVER` times for one of a joint of their
-    coupling. Files describe rotors with bearings and housings, so that their inertia alone does not
-    tell. What a ``mimic`` turns no faster is a finger or a wheel, and what it ties to a slide a
-    pinion. Couplings give the positions of all rotors by those of the other joints, so that of a
-    differential's gears and its symmetric hand not all are rotors: those with motors are, or those
-    without if the file has motors at joints that carry links; then the lighter ones.
-    """
-    geometry, seen = cluster.geometry, _mimics(model)
-    result = {
-        body: 1.0
-        for body in cluster.bodies
-        if model.nodes[body].axisymmetric and model.joints[body].name not in seen
-    }
-    carrying, driven = set(model.parents), _motors(model)
-    rows = np.zeros((len(geometry.linear), len(cluster.bodies)))
-    for row, coupling in zip(rows, geometry.linear, strict=True):
-        for n, factor in coupling.terms:
-            body, row[n] = cluster.bodies[n], factor
-            turns = max((abs(k / factor) for i, k in coupling.terms if i != n), default=0.0)
-            alone = body not in carrying and n not in geometry.looped_bodies
-            geared = alone and (turns > LEVER or _balanced(model, body))
-            if (geared and model.joints[body].name not in seen) or body in result:
-                result[body] = max(result.get(body, 1.0), turns)
-            if turns < 1.0:  # no motor turns slower than what it drives
-                driven.discard(body)
-    shafts = driven.intersection(cluster.bodies) <= result.keys()
-    columns = list[int]()
-    for body in sorted(result, key=lambda b: ((b in driven) != shafts, model.bodies[b].mass, b)):
-        more = [*columns, cluster.bodies.index(body)]
-        if not np.any(rows[:, more[-1]]):
-            continue
-        if np.linalg.matrix_rank(rows[:, more]) == len(more):
-            columns = more
-        else:
-            del result[body]
-    return result
-
-
-def _motors(model: Model) -> set[int]:
-    """The bodies at whose joints, or their rotors', the file has motors; effort limits are none."""
-    told = any(each.actuators for each in model.description.transmissions)
-    names = {each.joint for each in model.actuators} if told else set[str]()
-    names |= {joint.name for joint in model.description.joints if joint.motor}
-    at = {joint.name: body for body, joint in enumerate(model.joints)}
-    shafts = {rotor_name(name) if rotor_name(name) in at else name for name in names}
-    return {at[name] for name in shafts & at.keys()}
-
-
-def _balanced(model: Model, body: int) -> bool:
-    """True if a body is symmetric about its hinge but for :data:`BALANCED` of its inertia."""
-    joint = model.nodes[body].joint
-    if not isinstance(joint, Revolute):
-        return False
-    k, i, j = (joint.k, (joint.k + 1) % 3, (joint.k + 2) % 3)
-    p = _pseudo(model, body)
-    off = [p[i, i] - p[j, j], 2.0 * p[i, j], 2.0 * p[i, k], 2.0 * p[j, k]]
-    away = float(np.hypot(p[i, 3], p[j, 3])) ** 2  # of the centre of mass
-    about = float(p[i, i] + p[j, j])
-    return np.max(np.abs(off)) <= BALANCED * about and away <= BALANCED * about * float(p[3, 3])
-
-
-def _mimics(model: Model) -> set[str]:
-    """The joints that mimics tie to others, without those that these turn as fast as rotors."""
-    kinds = {joint.name: joint.type == "prismatic" for joint in model.description.joints}
-    names = set()
-    for joint in model.description.joints:
-        if joint.mimic and joint.mimic.multiplier:
-            turns, of = abs(joint.mimic.multiplier), joint.mimic.joint
-            alike = kinds[joint.name] == kinds.get(of)
-            if turns <= LEVER or not alike:
-                names.add(joint.name)
-            if 1.0 / turns <= LEVER or not alike:
-                names.add(of)
-    return names
-
-
 def poses(
     cluster: Cluster, positions: Array, known: Array | None = None, moved: Collection[int] = ()
 ) -> Array:
@@ -887,11 +803,6 @@ def placed(cluster: Cluster, anew: Mapping[int, Array], known: Array) -> Array:
         else:
             np.matmul(result[above], step, out=result[n])
     return result
-
-
-def _pseudo(model: Model, body: int) -> Array:
-    """A body's pseudo-inertia (4, 4) in its internal axes."""
-    return pseudo_inertia(inertial_parameters(model.nodes[body].inertia))
 
 
 def _payloads(model: Model) -> Mapping[int, Array]:
