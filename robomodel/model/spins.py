@@ -30,7 +30,7 @@ from robomodel.description.poses import (
 from robomodel.errors import few
 from robomodel.mechanism.closure import Geometry, ToNearest, close
 from robomodel.mechanism.constraints import Coincident
-from robomodel.mechanism.joints import Prismatic, Spherical
+from robomodel.mechanism.joints import Prismatic, Revolute, Spherical
 from robomodel.model.actuators import Actuator
 from robomodel.model.derived import cached_on_model, neutral_positions
 from robomodel.model.elements import Cluster, velocity_units
@@ -74,13 +74,20 @@ def find_spins(model: Model) -> tuple[Spin, ...]:
 
 @cached_on_model
 def joints_of_balls(model: Model) -> frozenset[str]:
-    """The joints that turn with spins of rods, and other hinges of the same balls."""
-    names = {name for spin in find_spins(model) for name in spin.joints}
-    light = [b for b, node in enumerate(model.nodes) if node.parent >= 0 and not _weighs(model, b)]
-    for body in [*light, *reversed(light)]:  # a ball's hinges have bodies without mass between
-        ball = {body, *(b for b, node in enumerate(model.nodes) if node.parent == body)}
-        hinges = {model.joints[b].name for b in ball}
-        names |= hinges if hinges & names else set()
+    """The joints that turn with spins of rods, and other hinges of the same balls.
+
+    A ball's hinges meet in a point, and have bodies without mass between them.
+    """
+    names, pairs = {name for spin in find_spins(model) for name in spin.joints}, []
+    for node, joint in zip(model.nodes, model.joints, strict=True):
+        if node.parent < 0 or _weighs(model, node.parent):
+            continue
+        carrier = model.nodes[node.parent].joint
+        meet = max(abs(value_of(x)) for x in node.offset) <= WRITTEN
+        if meet and isinstance(node.joint, Revolute) and isinstance(carrier, Revolute):
+            pairs.append({model.joints[node.parent].name, joint.name})
+    for pair in [*pairs, *reversed(pairs)]:
+        names |= pair if pair & names else set()
     return frozenset(names)
 
 

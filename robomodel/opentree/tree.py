@@ -36,7 +36,7 @@ from robomodel.model.build import build
 from robomodel.model.derived import cached_on_model
 from robomodel.model.model import Model
 from robomodel.model.parameters import parameters, with_parameters
-from robomodel.model.spins import Spin, find_spins, joints_of_balls
+from robomodel.model.spins import Spin, find_spins
 from robomodel.opentree.errors import (
     FAIR,
     GOOD,
@@ -499,8 +499,7 @@ def _parts(
 ) -> tuple[Model, tuple[Spin, ...], tuple[ClusterTree, ...]]:
     """The robot with locked spins, these, and its clusters' parts of the tree."""
     spins, robot = find_spins(model), without_spins(model)
-    balls = joints_of_balls(model)
-    parts = tree_joints(robot, options.joints, options.following, balls=balls)
+    parts = tree_joints(robot, options.joints, options.following)
     straight = (each.with_followers if each.cluster.kind == "couplings" else None for each in parts)
     parts = [x or each for x, each in zip(straight, parts, strict=True)]
     if any(each.cluster.kind == "loops" and each.followers for each in parts):

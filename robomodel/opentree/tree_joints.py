@@ -162,13 +162,10 @@ def tree_joints(
     joints: Sequence[str] = (),
     following: Following | None = None,
     seed: int = LIMB_SEED,
-    *,
-    balls: frozenset[str] = frozenset(),
 ) -> list[ClusterTree]:
     """The trees of all clusters, in their order; joints named by ``joints`` move.
 
     Without ``following`` no joints follow others. ``seed``: of the positions that are drawn.
-    ``balls``: as of :func:`~robomodel.reach.limb.chosen`.
 
     Raises:
         UnknownNameError: A name that is no joint's.
@@ -179,7 +176,7 @@ def tree_joints(
     for cluster in model.clusters:
         wanted = tuple(b for b in cluster.bodies if model.joints[b].name in joints)
         choices.append(_ClusterTree(model, cluster, wanted, following=following))
-        moving.append(chosen(model, cluster.index, wanted, balls))
+        moving.append(chosen(model, cluster.index, wanted))
     reached = sheet(model, tuple(b for choice, bodies in zip(choices, moving, strict=True)
                                 if choice.cluster.kind == "loops" for b in bodies))  # fmt: skip
     draws = [reached.draw(np.random.default_rng(seed + n), size) for n, size in enumerate(DRAWN)]

@@ -91,8 +91,7 @@ def limb_bodies(model: Model) -> tuple[tuple[int, ...], ...]:
     for cluster in model.clusters:
         mine = next(c for c in view.clusters if set(c.joints) & set(cluster.joints))
         try:
-            limb = chosen(view, mine.index, (), joints_of_balls(model))
-            names = [view.joints[body].name for body in limb]
+            names = [view.joints[body].name for body in chosen(view, mine.index, ())]
         except UndeterminedError:
             names = [model.joints[b].name for b in cluster.bodies if model.joints[b].independent]
         result.append(tuple(sorted(places[name] for name in names)))
@@ -102,22 +101,22 @@ def limb_bodies(model: Model) -> tuple[tuple[int, ...], ...]:
 @cached_on_model
 def without_spins(model: Model) -> Model:
     """The robot with the spins of its rods locked, which no joint carries."""
-    spins = find_spins(model)
+    if not (spins := find_spins(model)):
+        return model
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DescriptionWarning)  # given when the robot was built
-        return build(locked(model.description, model, spins)) if spins else model
+        result = build(locked(model.description, model, spins))
+    result._derived[(joints_of_balls,)] = joints_of_balls(model)  # they are, though nothing spins
+    return result
 
 
 @cached_on_model
-def chosen(
-    model: Model, index: int, wanted: tuple[int, ...], balls: frozenset[str] = frozenset()
-) -> tuple[int, ...]:
+def chosen(model: Model, index: int, wanted: tuple[int, ...]) -> tuple[int, ...]:
     """The bodies whose joints carry a cluster, those of ``wanted`` bodies among them.
 
-    ``balls``: joints at which rods spin, or did before their spins were locked; others are taken
-    before these. Raises ValueError if the wanted joints, or no whole joints, determine the cluster.
+    Raises ValueError if the wanted joints, or no whole joints, determine the cluster.
     """
-    choice = Choice(model, model.clusters[index], wanted, balls)
+    choice = Choice(model, model.clusters[index], wanted)
     if (copied := choice.of_copy()) is not None:
         return copied
     rng = np.random.default_rng(LIMB_SEED)  # a left and a right leg are tried alike
@@ -174,15 +173,11 @@ class Frames(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """Sets of a cluster's joints, and how well they determine it; ``wanted`` are among them.
-
-    ``balls`` as of :func:`chosen`.
-    """
+    """Sets of a cluster's joints, and how well they determine it; ``wanted`` are among them."""
 
     model: Model
     cluster: Cluster
     wanted: Sequence[int] = ()
-    balls: frozenset[str] = frozenset()
 
     @cached_property
     def motion(self) -> ClusterMotion:
@@ -237,7 +232,7 @@ class Choice:
         for other in before:
             if other.kind == "loops" and other.columns == cluster.columns and self._is_copy(other):
                 try:
-                    found = chosen(model, other.index, (), self.balls)
+                    found = chosen(model, other.index, ())
                 except UndeterminedError:
                     return None
                 bodies = tuple(cluster.bodies[other.bodies.index(body)] for body in found)
@@ -276,7 +271,8 @@ class Choice:
         """The bodies whose joints may give these: no rotors, and no balls of rods, if possible."""
         others = [b for b in self.cluster.bodies if b not in self.wanted]
         limbs = [b for b in others if b not in self.rotors]
-        apart = [b for b in limbs if self.model.joints[b].name not in self.balls]
+        balls = joints_of_balls(self.model)
+        apart = [b for b in limbs if self.model.joints[b].name not in balls]
         if len(apart) < len(limbs):
             columns = [c for b in (*self.wanted, *apart) for c in self.columns(b)]
             told = np.linalg.svd(self.motion.null(self.start)[columns], compute_uv=False)
