@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import pairwise
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -308,7 +308,8 @@ class _Given:
         """These and others, in this order of both."""
         names = ("spanning", "rates", "turns", "torque", "torque_back", "torque_any", "speed",
                  "speed_back")  # fmt: skip
-        both = {x: np.concatenate([getattr(self, x), getattr(other, x)])[order] for x in names}
+        both: dict[str, Any] = {x: np.concatenate([getattr(self, x), getattr(other, x)])[order]
+                                for x in names}  # fmt: skip
         return replace(self, **both)
 
     @property
