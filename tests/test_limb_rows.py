@@ -445,3 +445,35 @@ def test_efforts_are_the_least_where_cylinders_pass_their_dead_points() -> None:
     assert row.effort == pytest.approx(np.min(ahead), rel=1e-4)
     assert row.effort_back == pytest.approx(np.min(back), rel=1e-4)
     assert row.effort >= np.min(ahead) * (1.0 - 1e-6)
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_scissor_lift_passes_its_flat_position() -> None:
+    """Two stages with arms of 1 m, drawn at 0.5 rad: flat, the slide that drives them rests."""
+    c, s = math.cos(0.5), math.sin(0.5)
+    far, back, about = f"{c!r} 0 {s!r}", f"{-c!r} 0 {s!r}", {"axis": "0 -1 0"}
+    middle, middle_back = f"{c / 2!r} 0 {s / 2!r}", f"{-c / 2!r} 0 {s / 2!r}"
+    more = '<axis xyz="0 -1 0"/>'
+    drive = '<limit lower="-0.3" upper="0.13"/><motor effort="5000" velocity="0.2"/>'
+    text = robot(
+        *(link(name) for name in ("foot", "a0", "b0", "a1", "b1", "platform", "roller")),
+        texts.joint("drive", "base", "foot", f"{c!r} 0 0", kind="prismatic", axis="1 0 0",
+                    more=drive),
+        texts.joint("ja0", "base", "a0", **about),
+        texts.joint("jb0", "foot", "b0", **about),
+        texts.joint("ja1", "b0", "a1", back, **about),
+        texts.joint("jb1", "a0", "b1", far, **about),
+        texts.joint("top", "b1", "platform", back, **about),
+        texts.joint("roll", "platform", "roller", f"{c!r} 0 0", kind="prismatic", axis="1 0 0",
+                    more='<limit lower="-2" upper="2"/>'),
+        loop("pin0", "revolute", "a0", "b0", middle, middle_back, more),
+        loop("pin1", "revolute", "a1", "b1", middle, middle_back, more),
+        loop("tp", "revolute", "a1", "roller", far, "0 0 0", more),
+    )  # fmt: skip
+    model = rm.load(text)
+    (mine,) = rm.actuation(model, rows=rm.limb_joints(model)).joints
+    dead = [each for each in mine.dead_points if each.kind == "motors rest"]
+    assert len(dead) == 1
+    flat = {"ja0": -0.5, "jb0": 0.5, "ja1": 1.0, "jb1": 1.0, "top": -0.5}  # turned as their arms
+    # loops lose ranks there, and rates are known no nearer than 2e-6 rad
+    assert abs(dead[0].position) == pytest.approx(abs(flat[mine.joint]), abs=1e-5)

@@ -871,6 +871,8 @@ def _singular_places(
         return np.asarray(mine)
 
     def value(motion: Array) -> float:
+        if not np.isfinite(motion).all():
+            return math.nan
         scaled = rows * unit @ motion
         if len(rows) == count:
             return float(np.linalg.det(scaled))
@@ -880,7 +882,7 @@ def _singular_places(
     for q in path.q[1:]:
         like = bases[-1] if np.isfinite(bases[-1]).all() else None
         bases.append(basis(q, like))
-    values = np.array([value(x) if np.isfinite(x).all() else np.nan for x in bases])
+    values = np.array([value(x) for x in bases])
     if len(rows) == count:
         for n in np.flatnonzero(values[1:] * values[:-1] < 0.0).tolist():
             low, high = float(n), n + 1.0
