@@ -9,7 +9,6 @@ to standard output as well: ``error`` (message, element, file, line) and ``warni
 
 from __future__ import annotations
 
-import gc
 import os
 import re
 import sys
@@ -97,7 +96,6 @@ def function_of(name: str) -> Callable[..., Result | Document]:
     """The function of a command."""
     with uncollected():
         module = import_module(f"{__name__}.{COMMANDS[name][0]}")
-        gc.freeze()  # what modules hold stays
     function: Callable[..., Result | Document] = getattr(module, name.replace("-", "_"))
     return function
 

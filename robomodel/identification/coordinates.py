@@ -88,7 +88,7 @@ class Coordinates:
         """The change (T, ·), and its rate along a motion."""
         if not self.clusters:
             return self.at(q), self.at(q)
-        g, rate = self.model.constraint_jacobian(q), np.zeros(0)
+        g = self.model.constraint_jacobian(q)
         rate = np.zeros_like(g)
         for cluster, part in zip(self.model.clusters, jacobian_rate(self.model, q, v), strict=True):
             rate[..., cluster.spanning_v, cluster.v] = part
@@ -178,13 +178,11 @@ def _of_cluster(model: Model, cluster: Cluster, g: Array) -> ClusterCoordinates 
     unit = velocity_units(model, cluster)
     rows = _motors(model, cluster)
     motors = rows is not None
-    if rows is None:
-        rows = np.eye(len(unit)) if cluster.nv == 1 else _limb(model, cluster)
-    if len(rows) != cluster.nv and cluster.nv > 1:
+    if rows is None:  # of one freedom any joint tells the sign, which is all that is left of it
+        rows = np.eye(1, len(unit)) if cluster.nv == 1 else _limb(model, cluster)
+    if len(rows) != cluster.nv:
         return None
     rows = rows / np.linalg.norm(rows * unit, axis=1, keepdims=True)
-    if len(rows) != cluster.nv:
-        rows = rows[[0]]
     result = ClusterCoordinates(cluster, rows, unit)
     _, matrices = result.orthonormal(g)
     least = np.linalg.svd(matrices, compute_uv=False)[..., -1]

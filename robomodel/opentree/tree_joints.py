@@ -175,7 +175,7 @@ def tree_joints(
     choices, moving = list[_ClusterTree](), list[tuple[int, ...]]()
     for cluster in model.clusters:
         wanted = tuple(b for b in cluster.bodies if model.joints[b].name in joints)
-        choices.append(_ClusterTree(model, cluster, wanted, following=following))
+        choices.append(_ClusterTree(model, cluster, wanted, following))
         moving.append(chosen(model, cluster.index, wanted))
     reached = sheet(model, tuple(b for choice, bodies in zip(choices, moving, strict=True)
                                 if choice.cluster.kind == "loops" for b in bodies))  # fmt: skip
