@@ -176,7 +176,7 @@ def _of_cluster(model: Model, cluster: Cluster, g: Array) -> ClusterCoordinates 
     They are its own where neither motors nor limb joints are as many as its freedoms.
     """
     unit = velocity_units(model, cluster)
-    rows = _motors(model, cluster)
+    rows = motor_rates(model, cluster)
     motors = rows is not None
     if rows is None:  # of one freedom any joint tells the sign, which is all that is left of it
         rows = np.eye(1, len(unit)) if cluster.nv == 1 else _limb(model, cluster)
@@ -192,7 +192,7 @@ def _of_cluster(model: Model, cluster: Cluster, g: Array) -> ClusterCoordinates 
     return ClusterCoordinates(cluster, rows, unit, sign=sign)
 
 
-def _motors(model: Model, cluster: Cluster) -> Array | None:
+def motor_rates(model: Model, cluster: Cluster) -> Array | None:
     """Rates of a cluster's motors (nv, ·); None unless they are as many and move it alone."""
     first, end = cluster.spanning_v.start, cluster.spanning_v.stop
     result = []

@@ -5,8 +5,8 @@ from __future__ import annotations
 import csv
 import math
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from os import PathLike
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
@@ -14,62 +14,28 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robomodel.arrays import Array, Mask
-from robomodel.dynamics import actuator_map, passive_force
-from robomodel.dynamics.actuators.maps import bounds
+from robomodel.dynamics import passive_force
 from robomodel.errors import UnknownNameError, argument, as_names, as_real, did_you_mean, few
 from robomodel.identification.base import split
-from robomodel.identification.coordinates import Coordinates
+from robomodel.identification.best_joints import SameRobot, in_best_joints
+from robomodel.identification.coordinates import Coordinates, motor_rates
 from robomodel.identification.gears import Losses, given_by_motors
+from robomodel.identification.motion_limits import (
+    FREE_REACH,
+    LimitUse,
+    Most,
+    MotionLimits,
+    driven,
+)
 from robomodel.identification.regressors import regressor
 from robomodel.model.arguments import as_array
 from robomodel.model.elements import position_names
 from robomodel.model.model import Model
 from robomodel.model.parameters import parameters
-from robomodel.reach.ranges import joint_range
 from robomodel.running import Progress
-from robomodel.scalars import stack, unstack, value_of
 from robomodel.tolerances import DIFFERENCE, SAME, TINY
 
-Most: TypeAlias = float | Mapping[str, float] | None
-
-AWAY = 4.0  # largest size of G relative to the middle, which keeps loops away from dead points
 REACHED = 0.95  # fraction of the usable part of a limit from which on it counts as reached
-FREE_REACH = 1.0  # rad, or lengths of the longest link, of joints without limits
-NO_ROOM = 1e-9  # half of a range below which nothing can move
-
-
-Quantity = Literal["position", "velocity", "acceleration", "torque", "reach", "transmission"]
-
-
-@dataclass(frozen=True, slots=True)
-class LimitUse:
-    """A limit, and the part of it that a motion uses.
-
-    Attributes:
-        name: Name of the joint, coordinate, cluster or actuator.
-        quantity: "position", "velocity", "acceleration" or "torque"; "reach", a position without
-            a limit in the file; "transmission", the size of a cluster's G.
-        lower: The lower limit.
-        upper: The upper limit.
-        share: The fraction used: 1 at the limit.
-    """
-
-    name: str
-    quantity: Quantity
-    lower: float
-    upper: float
-    share: float = math.nan
-
-    def share_of(self, x: Array) -> Array:
-        """The fraction used at x: 0 in the middle, 1 at a limit; 1 - distance from a single one."""
-        half = 0.5 * (self.upper - self.lower)
-        beyond = np.maximum(x - self.upper, self.lower - x)
-        return np.asarray(1.0 + beyond / (max(half, NO_ROOM) if math.isfinite(half) else 1.0))
-
-    def __str__(self) -> str:
-        same = self.lower == -self.upper
-        limits = f"±{self.upper:.4g}" if same else f"{self.lower:.4g} to {self.upper:.4g}"
-        return f"{self.quantity} of '{self.name}': {100.0 * self.share:.0f} % of {limits}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,26 +123,31 @@ def excitation(
 ) -> Excitation:
     """A periodic motion within all limits that makes :func:`identify` as precise as possible.
 
-    Independent joints move by Fourier series of multiples of 1/``period``, at rest at both ends of
-    a period (after Swevers et al. 1997, with the ends as conditions on the coefficients, so that
-    it stays a Fourier series). The regressor's rows are scaled by the forces of each coordinate,
-    its columns by their effect in random motions within the same limits. The best of random
-    motions is improved to a local minimum by a descent with difference quotients; the result is
-    the same for the same ``seed``.
+    Joints move by Fourier series of multiples of 1/``period``, at rest at both ends of a period
+    (after Swevers et al. 1997, with the ends as conditions on the coefficients, so that it stays a
+    Fourier series). In linkages, gear trains and differentials these are the best conditioned
+    joints, no rotors, whichever are independent: the motion is the same for all choices that leave
+    the motors the same. The regressor's rows are scaled by the forces of each coordinate, its
+    columns by their effect in random motions within the same limits. The best of random motions is
+    improved to a local minimum by a descent with difference quotients; the result is the same for
+    the same ``seed``.
 
     Limits hold at every sample for the positions of all joints with one freedom, including
     dependent joints and rotors, their velocities and accelerations, the actuators' forces and
     rates, including torque-speed curves, and forces on coordinates. Loops are closed at each
-    sample, on the branch of the middle, and stay away from dead points.
+    sample, on the branch of the middle, and stay away from dead points of the joints that lead and
+    of motors that are as many as a linkage's freedoms. Dead points of other independent joints may
+    be passed, near which the forces on these coordinates grow without bounds.
 
     Args:
         model: The robot.
         period: Duration of a period [s].
         harmonics: Number of multiples of 1/``period``.
         step: Time between samples [s].
-        joints: The independent joints that move, by default all; the others are held.
+        joints: The independent joints that move, by default all; the others are held. It is for the
+            file's independent joints, as are ``velocity``, ``acceleration`` and ``torque``.
         start: The configuration (nq,) at the start; by default chosen near ``model.neutral()``.
-        reach: Moved joints without position limits stay within this distance of the middle
+        reach: Joints that lead and have no position limits stay within this distance of the middle
             (radians, or lengths of the longest link). By default 1, and half a turn where a
             linkage lets its joint turn fully: dry friction of its other joints has its kinks there.
         velocity: Limits in addition to the file's: a number for all moved joints, or by joints'
@@ -215,28 +186,35 @@ def excitation(
     if about.shape != (model.nq,):
         raise ValueError(f"start must be one configuration ({model.nq},), got {about.shape}")
     model.check(about)
-    limits = MotionLimits.of(model, about, moved, reach, velocity, acceleration, torque)
+    names = [model.dof_names[i] for i in moved]
+    held = tuple(name for name in model.dof_names if name not in names)
+    best = in_best_joints(model, held)
+    places = tuple(i for i, name in enumerate(best.dof_names) if name not in held)
+    there, back = SameRobot(model, best), SameRobot(best, model)
+    middle = there.configurations(about)
+    limits = MotionLimits.of(back, middle, places, names, reach, velocity, acceleration, torque)
     search = ExcitationSearch.of(
         limits,
-        about,
-        moved,
+        middle,
+        places,
         start is not None,
         period,
         harmonics,
         margin,
         criterion,
-        Losses.of(model, losses),
+        Losses.of(best, losses),
     )
     motion, scale = search.best(tries, steps, step, seed, progress)
+    q, v, a = back.motion(motion.q, motion.v, motion.a)
     singular = scale.singular(motion.q[None], motion.rows[None])[0]
     used = sorted(limits.used(motion.shares.max(axis=0)), key=lambda u: -u.share)
     return Excitation(
         model=model,
         t=search.times(step),
-        q=motion.q,
-        v=motion.v,
-        a=motion.a,
-        tau=motion.tau,
+        q=q,
+        v=v,
+        a=a,
+        tau=back.forces(motion.q)(motion.tau),
         rank=len(singular),
         condition=float(singular[-1] / singular[0]),
         information=float(np.exp(np.mean(np.log(singular)))),
@@ -245,7 +223,8 @@ def excitation(
         ),
         margin=margin,
         notes=(
-            *_notes(model, moved, limits.driven, free=torque is None),
+            *_notes(model, moved, driven(model, about), free=torque is None),
+            *_notes_on_dead_points(back, motion.q),
             *search.family.losses.notes(motion.q, motion.v, motion.a),
         ),
     )
@@ -301,98 +280,6 @@ def _moved(model: Model, joints: str | Iterable[str] | None) -> tuple[int, ...]:
     return tuple(i for i, name in enumerate(model.dof_names) if name in chosen)
 
 
-# ---- limits --------------------------------------------------------------------------------------
-
-
-def _positions(
-    model: Model, about: Array, moved: tuple[int, ...], reach: float | None
-) -> Iterator[LimitUse]:
-    """Limits of positions from the file; ``reach`` about the middle for moved joints without."""
-    at = model.joint_positions(about)
-    names = {model.dof_names[i] for i in moved}
-    linked = {name for c in model.clusters if c.implicit for name in c.joints}
-    length = (
-        max((math.hypot(*map(value_of, node.offset)) for node in model.nodes), default=0.0) or 1.0
-    )
-    for joint in model.joints:
-        if joint.nv != 1:
-            continue
-        low, high = joint.lower, joint.upper
-        if joint.type == "continuous":
-            low, high = -math.inf, math.inf
-        if joint.name not in names:
-            if math.isfinite(low) or math.isfinite(high):
-                yield LimitUse(joint.name, "position", low, high)
-            continue
-        far = (FREE_REACH if reach is None else reach) * (
-            length if joint.type == "prismatic" else 1.0
-        )
-        if reach is None and joint.name in linked and joint_range(model, joint.name).turns_fully:
-            far = math.pi
-        place = float(at[joint.name])
-        kind: Quantity = "position" if math.isfinite(low) or math.isfinite(high) else "reach"
-        if not math.isfinite(low):
-            low = (min(high, place + far) - far if math.isfinite(high) else place) - far
-        if not math.isfinite(high):
-            high = max(low, place - far) + 2.0 * far
-        yield LimitUse(joint.name, kind, low, high)
-
-
-def _requested(
-    most: Most, what: str, all_of: Iterable[str], all_names: Iterable[str]
-) -> dict[str, float]:
-    """Limits by name, from a mapping or from one number for ``all_of``; checked."""
-    if most is None:
-        return {}
-    result = dict(most) if isinstance(most, Mapping) else dict.fromkeys(all_of, most)
-    names = list(all_names)
-    for name, value in result.items():
-        if name not in names:
-            raise UnknownNameError(
-                f"{what}: no '{name}' with one freedom{did_you_mean(name, names)}"
-            )
-        if not as_real(value, what) > 0.0:
-            raise ValueError(f"{what} of '{name}' must be positive, got {value!r}")
-    return result
-
-
-def _rates(
-    model: Model, moved: tuple[int, ...], quantity: Quantity, most: Most
-) -> Iterator[LimitUse]:
-    """Limits of velocities, from the file or requested; or requested ones of accelerations."""
-    joints = {joint.name: joint for joint in model.joints if joint.nv == 1}
-    limits = _requested(most, quantity, [model.dof_names[i] for i in moved], joints)
-    for name, joint in joints.items():
-        asked = limits.get(name, math.inf)
-        low, high = -asked, asked
-        if quantity == "velocity":
-            low, high = max(low, joint.least_velocity), min(high, joint.velocity_limit)
-        if math.isfinite(low) or math.isfinite(high):
-            yield LimitUse(name, quantity, low, high)
-
-
-def _torques(model: Model, moved: tuple[int, ...], driven: Array, most: Most) -> Iterator[LimitUse]:
-    """Limits of forces: requested ones, and the file's for coordinates without an actuator."""
-    names = model.dof_names
-    limits = _requested(most, "torque", [names[i] for i in moved], names)
-    filed = zip(model.effort_lower.tolist(), model.effort_limit.tolist(), strict=True)
-    for name, ends, is_driven in zip(names, filed, driven, strict=True):
-        asked = limits.get(name, math.inf)
-        low, high = (-math.inf, math.inf) if is_driven else ends
-        low, high = max(low, -asked), min(high, asked)
-        if math.isfinite(low) or math.isfinite(high):
-            yield LimitUse(name, "torque", low, high)
-
-
-def _transmissions(model: Model, about: Array) -> Iterator[LimitUse]:
-    """Limits on the size of G of loops, which keep motions away from dead points."""
-    jacobian = model.constraint_jacobian(about)
-    for cluster in model.clusters:
-        if cluster.implicit:
-            most = AWAY * float(np.linalg.norm(jacobian[cluster.spanning_v]))
-            yield LimitUse(cluster.name, "transmission", -most, most)
-
-
 def _notes(model: Model, moved: tuple[int, ...], driven: Array, free: bool) -> tuple[str, ...]:
     """Notes for the user; ``free``: no limits of forces were requested."""
     held = [name for i, name in enumerate(model.dof_names) if i not in moved]
@@ -410,98 +297,17 @@ def _notes(model: Model, moved: tuple[int, ...], driven: Array, free: bool) -> t
     return tuple(notes)
 
 
-# ---- motions and their limits --------------------------------------------------------------------
+def _notes_on_dead_points(robot: SameRobot, q: Array) -> Iterator[str]:
+    """Notes on independent joints of linkages without motors whose dead points a motion passes."""
+    for cluster in robot.crossed(q):
+        if motor_rates(robot.other, cluster) is None:
+            yield (
+                f"passes dead points of {few(cluster.independent)}, where no force on them drives "
+                f"the linkage: motors of it, or {argument('torque')}, keep away from these"
+            )
 
 
-@dataclass(frozen=True)
-class MotionLimits:
-    """Limits of joints and of coordinates' forces, and of actuators by their models.
-
-    ``driven`` (nv,): the coordinates that actuators drive.
-    """
-
-    model: Model
-    bounds: tuple[LimitUse, ...]
-    driven: Array
-
-    @classmethod
-    def of(
-        cls, model: Model, about: Array, moved: tuple[int, ...], reach: float | None,
-        velocity: Most,
-        acceleration: Most, torque: Most,
-    ) -> MotionLimits:  # fmt: skip
-        """The limits of the file and the requested ones."""
-        driven = np.any(actuator_map(model, about) != 0.0, axis=-1)
-        bounds = (
-            *_positions(model, about, moved, reach),
-            *_rates(model, moved, "velocity", velocity),
-            *_rates(model, moved, "acceleration", acceleration),
-            *_torques(model, moved, driven, torque),
-            *_transmissions(model, about),
-        )
-        return cls(model, bounds, driven)
-
-    def used(self, shares: Array) -> list[LimitUse]:
-        """All limits, with these used fractions."""
-        pairs = zip(self.all, shares.tolist(), strict=True)
-        return [replace(bound, share=share) for bound, share in pairs]
-
-    @property
-    def all(self) -> tuple[LimitUse, ...]:
-        """All limits, in the order of :meth:`shares`."""
-        motors = self.model.actuators
-        ends = np.transpose(bounds(self.model, None)).tolist()
-        torques = [LimitUse(m.name, "torque", *x) for m, x in zip(motors, ends, strict=True)]
-        rates = [LimitUse(m.name, "velocity", m.least_velocity, m.velocity_limit) for m in motors]
-        return (*self.bounds, *torques, *rates)
-
-    def shares(self, q: Array, v: Array, a: Array, tau: Array, motors: Array) -> Array:
-        """Used fraction of each limit (..., n) by states and forces: 1 at the limit."""
-        model = self.model
-        jacobian = model.constraint_jacobian(q)
-        spanning = {
-            "position": stack(model.spanning_positions(unstack(q)), q.shape[:-1]),
-            "velocity": np.einsum("...ij,...j->...i", jacobian, v),
-            "acceleration": np.einsum("...ij,...j->...i", jacobian, a)
-            + model.constraint_bias(q, v),
-        }
-        nodes = dict(zip(model.joint_names, model.nodes, strict=True))
-        clusters = {cluster.name: cluster for cluster in model.clusters}
-        result = []
-        for bound in self.bounds:
-            if bound.quantity == "transmission":
-                rows = jacobian[..., clusters[bound.name].spanning_v, :]
-                x = np.linalg.norm(rows, axis=(-2, -1))
-            elif bound.quantity == "torque":
-                x = tau[..., model.dof_names.index(bound.name)]
-            else:
-                node = nodes[bound.name]
-                kind = "position" if bound.quantity == "reach" else bound.quantity
-                x = spanning[kind][..., node.q if kind == "position" else node.v]
-            result.append(bound.share_of(x))
-        if model.actuators:
-            result += list(np.moveaxis(self._motors(q, v, motors), -1, 0))
-        return np.stack(result, axis=-1) if result else np.zeros((*q.shape[:-1], 1))
-
-    def _motors(self, q: Array, v: Array, u: Array) -> Array:
-        """Used fractions of actuators' forces u at their rates, then of their rates (..., 2 nu)."""
-        rates = np.einsum("...ij,...i->...j", actuator_map(self.model, q), v)
-        least, most = bounds(self.model, rates)
-        weakest, stall = bounds(self.model, None)
-        half = 0.5 * (stall - weakest)
-        one = np.where(np.isfinite(stall), stall, -weakest)
-        room = np.maximum(np.where(np.isfinite(half), half, one), NO_ROOM)
-        motors = self.model.actuators
-        slowest, fastest = (
-            np.array(x) for x in zip(*((m.least_velocity, m.velocity_limit) for m in motors),
-                                     strict=True)
-        )  # fmt: skip
-        beyond = np.maximum(u - most, least - u)
-        limited = np.isfinite(most) | np.isfinite(least)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            force = np.where(limited, 1.0 + beyond / room, np.where(u < np.inf, 0.0, u))
-            speed = np.where(rates < 0.0, rates / slowest, rates / fastest)
-        return np.concatenate([force, speed], axis=-1)
+# ---- motions -------------------------------------------------------------------------------------
 
 
 class FourierMotion(NamedTuple):
