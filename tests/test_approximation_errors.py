@@ -107,6 +107,39 @@ def test_the_range_of_a_linkage_and_the_best_constant() -> None:
     assert found.low < found.best < found.high or found.best == 0.0
 
 
+@pytest.mark.parametrize("before", [1e-3, 1e-9, 0.0, -1e-3])
+def test_an_inertia_has_an_end_at_a_limit_before_a_dead_point(before: float) -> None:
+    """And none at one that lies on it, or beyond: of a crank and its rod at the slider's end.
+
+    There the crank turns at unit rate about its axis, the rod at r / l about the slider, and the
+    slider moves by r (1 + r / l) for each radian from there.
+    """
+    r, length = 0.1, 0.35
+    heavy = '<inertial><mass value="9"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/>'
+    limit = f'<limit lower="{before}" upper="2" effort="9" velocity="9"/>'
+    model = rm.load(
+        robot(
+            link("crank"), link("rod"), link("slider", f"{heavy}</inertial>"),
+            joint("turn", "base", "crank", kind="revolute",
+                  more=f'{limit}<initial position="1"/>'),
+            joint("pin", "crank", "rod", f"{r} 0 0", more='<initial position="-1.24"/>'),
+            joint("slide", "base", "slider", f"{r + length} 0 0", kind="prismatic", axis="1 0 0"),
+            loop("end", "revolute", "rod", "slider", f"{length} 0 0", "0 0 0"),
+        )
+    )  # fmt: skip
+    assert rm.limb_joints(model) == ("slide",)
+    (found,) = armatures(written_tree(model, TreeOptions(fit="lumped")))
+    (row,) = rm.actuation(model).as_dict()["joints"]
+    if before < 1e-6:
+        assert (found.high, row["reflected_inertia"][1]) == (math.inf, None)
+        return
+    crank = 0.025 + 0.1**2 + 0.02**2
+    rod = 0.025 + (length - 0.1) ** 2 + 0.02**2
+    exact = (crank + rod * (r / length) ** 2) / (r * (1.0 + r / length) * before) ** 2
+    assert found.high == pytest.approx(exact, rel=1e-3)
+    assert row["reflected_inertia"][1] == pytest.approx(exact, rel=1e-3)
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.* will not do:RuntimeWarning")
 def test_an_inertia_without_end_at_a_dead_point(run, tmp_path: Path) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 from cases import few
+from texts import joint, link, loop
 
 import robomodel as rm
 from robomodel.dynamics.actuators.envelopes import joint_envelope
@@ -39,6 +41,40 @@ def test_a_knee_and_not_its_crank(name: str, joints: tuple[str, ...]) -> None:
 def test_nor_of_a_five_bar(marked: tuple[str, str]) -> None:
     model = rm.load(rm.robots.path("five_bar"), independent=marked)
     assert rm.limb_joints(model) == ("J1", "J3")
+
+
+def watt(order: Sequence[int]) -> str:
+    """A rocker of one four-bar, of masses that make like sets of its joints, turns a second."""
+
+    def bar(name: str, mass: float, end: str) -> str:
+        x, y = (0.5 * float(each) for each in end.split())
+        size = mass * (x * x + y * y) / 3.0
+        return link(name, f'<inertial><origin xyz="{x} {y} 0"/><mass value="{mass}"/><inertia '
+                          f'ixx="{size}" iyy="{size}" izz="{2 * size}" ixy="0" ixz="0" iyz="0"/>'
+                          "</inertial>")  # fmt: skip
+
+    joints = [
+        joint("turn", "base", "crank", more='<limit effort="50"/><initial position="0.178"/>'),
+        joint("pin", "crank", "coupler", "0.2 0 0"),
+        joint("swing", "base", "rocker", "0.9 0 0", more='<initial position="0.3"/>'),
+        joint("pin2", "rocker", "rod", "0 0.43 0"),
+        joint("out", "base", "flap", "1.58 0 0"),
+    ]
+    return (
+        '<robot name="watt"><link name="base"/>'
+        + bar("crank", 0.25, "0.2 0") + bar("coupler", 0.3, "0.8 0")
+        + bar("rocker", 0.51, "0.07 0.6") + bar("rod", 0.3, "0.758 0") + bar("flap", 0.4, "0 0.42")
+        + "".join(joints[n] for n in order)
+        + loop("first", "revolute", "coupler", "rocker", "0.8 0 0", "0.1 0.5 0")
+        + loop("second", "revolute", "rod", "flap", "0.758 0 0", "0 0.419 0")
+        + "</robot>"
+    )  # fmt: skip
+
+
+def test_limbs_do_not_depend_on_the_order_of_joints() -> None:
+    """Nor does the displacement by which sets are ranked: of a Watt linkage two are nearly one."""
+    orders = [(0, 1, 2, 3, 4), (0, 3, 4, 1, 2), (2, 0, 3, 1, 4), (4, 2, 3, 0, 1), (3, 1, 0, 4, 2)]
+    assert {rm.limb_joints(rm.load(watt(order))) for order in orders} == {("swing",)}
 
 
 WRIST = ("left", "right", "pitch", "roll")

@@ -11,7 +11,7 @@ import numpy as np
 from robomodel.arrays import Array, Indices
 from robomodel.mechanism.continuation import Continuation, Ends, Points, joined
 from robomodel.mechanism.roots import root
-from robomodel.tolerances import CONVERGED, NOTHING, ROUNDING, SINGULAR, TINY
+from robomodel.tolerances import CONVERGED, MOVES, NOTHING, ROUNDING, SINGULAR, TINY, WITHIN
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -227,6 +227,12 @@ class _Half:
         if now < -ROUNDING:
             length = root(passed, (0.0, self.stride), (now, passed(self.stride)), ROUNDING)
         there = point(length)
+        if ends == Ends.SHEET and float(np.max(along.limits.beyond(there.q), initial=0.0)) > WITHIN:
+            self._end(Ends.LIMIT)  # which is met before
+            return
+        if ends == Ends.LIMIT and along.sheet is not None:
+            rates = float(np.linalg.norm(along.sheet @ there.n[0]))
+            ends = Ends.SHEET if rates <= MOVES else ends  # a limit that lies on one, too
         limit = int(np.argmax(along.limits.beyond(there.q)[0])) if ends == Ends.LIMIT else -1
         self.going, self.end = False, End(ends, limit)
         if length > 0.0:

@@ -97,6 +97,12 @@ class Chart:
         )
 
     @property
+    def dead(self) -> bool:
+        """True if the velocities with these rows rest while others move."""
+        sizes = np.linalg.svd(self.rows @ self.basis, compute_uv=False)
+        return bool(np.min(sizes, initial=1.0) <= MOVES)
+
+    @property
     def loose(self) -> Array:
         """The motion (columns) at which the velocities with these rows rest, where they can."""
         right = np.linalg.svd(self.rows @ self.basis)[2]

@@ -14,8 +14,8 @@ import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations, combinations_with_replacement
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from itertools import combinations, combinations_with_replacement, product
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -35,19 +35,17 @@ from robomodel.reach.rotors import body_pseudo_inertia, rotors
 from robomodel.scalars import stack, unstack, value_of
 from robomodel.tolerances import CLOSED, MOVES, NOTHING, SAME, SINGULAR, TINY, WITHIN
 
-if TYPE_CHECKING:
-    from numpy.random import Generator
-
 REGULAR_TREE = 0.003  # least singular value of the joints at neutral: 0 at a dead point
 DETERMINED = 0.15  # of that: what counts as determined
 IN_RANGE = 0.6  # share of the configurations in which a set of joints must determine the cluster
 SETS = 3000  # of joints that are tried
-FEW = 50  # configurations at which exchanges are compared
-EQUALLY_FAR = 1.02  # displacements within this factor are the same; the better conditioned set wins
+EVERY = 3  # where there are very many sets: steps after which exchanges are compared
+EQUALLY_FAR = 1.05  # displacements within this factor are the same; the better conditioned set wins
 SERIAL = 1.5  # of the least displacement: so much the joints in series to the heaviest may have
 FREE, AT_MOST = 0.6, 1.2  # rad, or cluster sizes, from neutral: without limits, and at most
 FINALISTS, DISPLACES = 4, 3.0  # sets whose ranges are compared, and displace at most so much more
-DRAWS, HOPS = 50, 7  # of configurations, and steps on the way to each
+CELLS = 64  # most of a box of positions, and most ways along all joints at once
+HOPS = 7  # steps on a way
 LIMB_NEWTON = 12  # of Newton's method for a step; what needs more is beyond the range
 # of the displacement with all locked: what joints that carry move links at least; what is left if
 # joints take a third off, or a tenth; what counts as nothing
@@ -119,13 +117,10 @@ def chosen(model: Model, index: int, wanted: tuple[int, ...]) -> tuple[int, ...]
     choice = Choice(model, model.clusters[index], wanted)
     if (copied := choice.of_copy()) is not None:
         return copied
-    rng = np.random.default_rng(LIMB_SEED)  # a left and a right leg are tried alike
     sets = list(choice.sets())
     if len(sets) > 1:  # the best are compared again, over the ranges of all of them
         displacements = Displacements.of(model, choice.cluster, choice.start)
-        positions = choice.random_paths(rng)
-        if choice.many:
-            positions = positions[:: max(1, len(positions) // FEW)]
+        positions = choice.paths(EVERY if choice.many else 1)
         paths = [States.of(displacements, positions, choice.frames(positions))]
         if choice.many:
             series = choice.series(displacements.inertias[:, 3, 3])
@@ -138,7 +133,7 @@ def chosen(model: Model, index: int, wanted: tuple[int, ...]) -> tuple[int, ...]
             sets = choice.ranked([best, *choice.beside(best)], paths)
         sets = sets[:FINALISTS]
     if len(sets) > 1:
-        ways = [States.of(displacements, *choice.driven(bodies, rng)) for bodies in sets]
+        ways = [States.of(displacements, *choice.driven(bodies)) for bodies in sets]
         sets = choice.ranked(sets, ways)
     if not sets:
         raise choice.refusal()
@@ -318,7 +313,8 @@ class Choice:
         Sets whose motion alone hardly moves links from where they are if all is locked carry
         nothing, as rods. Where others carry, these are left out, however far links then are off.
         Where no set takes a tenth off, as of a gripper's parallelograms, joints that follow do, and
-        sets are compared with these; of like ones those on what carries the cluster are first.
+        sets are compared with these; of like ones those on what carries the cluster are first, then
+        joints that the file gives motors, then those next to that.
         """
         frames = Frames.joined([each.frames for each in ranges])
         start = frames.at(slice(1))
@@ -338,10 +334,17 @@ class Choice:
         if not fine:
             raise self.refusal()
         ranked, carrying = list[_Ranked](), list[_Ranked]()
+        described = self.model.description
+        driven = {joint.name for joint in described.joints if joint.motor}
+        driven |= {each.joints[0].name for each in described.transmissions if each.joints}
+        depths = dict[int, int]()  # of bodies, from what carries the cluster
+        for body in self.cluster.bodies:
+            depths[body] = 1 + depths.get(self.model.nodes[body].parent, 0)
         for _, size, bodies in fine:
-            follows = sum(not self.model.joints[body].independent for body in bodies)
+            resting = sum(self.model.joints[body].name not in driven for body in bodies)
             moved, carried = np.sqrt(np.mean([x.displaced(bodies) for x in ranges], axis=0))
-            ranked.append((float(moved), (-round(size, 2), follows), bodies))
+            like = (-round(size, 2), resting, sum(depths[body] for body in bodies))
+            ranked.append((float(moved), like, bodies))
             carrying += ranked[-1:] if carried > CARRIES else []
         ranked = carrying or ranked
         least = min(moved for moved, *_ in ranked)
@@ -351,7 +354,7 @@ class Choice:
                     (sum(nodes[body].parent in within for body in bodies), *order), bodies)
                    for _, order, bodies in ranked]  # fmt: skip
             if min(led)[0] <= TENTH_OFF:
-                ranked, least = led, max(min(led)[0], LED)
+                ranked, least = led, min(led)[0] + LED
         series = self.series(ranges[0].displacements.inertias[:, 3, 3])
         ranked.sort(
             key=lambda each: (
@@ -472,8 +475,12 @@ class Choice:
                       axis=-1)  # fmt: skip
         return positions, (gap <= CLOSED) & ~geometry.flipped(positions) & (room >= -WITHIN)
 
-    def random_paths(self, rng: Generator) -> Array:
-        """Configurations on paths from the start in random directions of the cluster's motion."""
+    def paths(self, every: int = 1) -> Array:
+        """The start, and configurations on paths from there, after each ``every`` steps.
+
+        Along the motions nearest to those of each joint alone, or of two: the order of joints in
+        the file changes nothing.
+        """
         geometry, turns = self.motion.geometry, np.ones(len(self.motion.unit))
         for body, times in self.rotors.items():  # a direction of the limb's joints, not of rotors
             turns[self.columns(body)] = times
@@ -486,24 +493,26 @@ class Choice:
                 step / np.maximum(np.linalg.norm(step, axis=1, keepdims=True), NOTHING)
             )
 
-        q, unit = np.tile(self.start, (DRAWS, 1)), self.motion.unit * turns
-        ways = rng.standard_normal((DRAWS, len(unit)))
-        result = [self.start[None]]
-        for _ in range(HOPS):
+        unit = self.motion.unit * turns
+        only = self.motion.null(self.start)[:, 0] / turns  # of one freedom all ways are the same
+        ways = _ways(len(unit)) if self.cluster.nv > 1 else np.array([only, -only])
+        q, result = np.tile(self.start, (len(ways), 1)), [self.start[None]]
+        for hop in range(1, HOPS + 1):
             ways = along(q, ways)
             moved, good = self._closed(
                 geometry.integrate(q, 0.15 * ways * turns * self.motion.unit)
             )
             q, ways = moved[good], ways[good]
-            result.append(q)
+            if hop % every == 0:
+                result.append(q)
         return np.concatenate(result)
 
-    def driven(self, bodies: Sequence[int], rng: Generator) -> tuple[Array, Frames]:
-        """Configurations on paths on which these joints move from the start to random positions.
+    def driven(self, bodies: Sequence[int]) -> tuple[Array, Frames]:
+        """Configurations on paths on which these joints move from the start, one or two at once.
 
-        The positions are within the joints' limits, or :data:`FREE` from the start for joints
-        without limits. A path ends where loops do not close, a joint meets its limit, or the joints
-        no longer determine the cluster. Also the frames there.
+        They move to their limits, or :data:`FREE` from the start for joints without limits. A
+        path ends where loops do not close, a joint meets its limit, or the joints no longer
+        determine the cluster. Also the frames there.
         """
         geometry, motion = self.motion.geometry, self.motion
         columns = [c for body in bodies for c in self.columns(body)]
@@ -511,10 +520,10 @@ class Choice:
         low, high = motion.low[columns], motion.high[columns]
         low = np.where(np.isfinite(low), np.maximum(low, at - AT_MOST * unit), at - FREE * unit)
         high = np.where(np.isfinite(high), np.minimum(high, at + AT_MOST * unit), at + FREE * unit)
-        goals = rng.uniform(np.minimum(low, at), np.maximum(high, at), (DRAWS, len(at))) - at
-        goals *= rng.uniform(0.2, 1.0, (DRAWS, 1))
-        q = np.tile(self.start, (DRAWS, 1))
-        going = np.arange(DRAWS)
+        low, high = np.minimum(low, at), np.maximum(high, at)
+        goals = 0.5 * (low + high + _middles(len(at)) * (high - low)) - at
+        q = np.tile(self.start, (len(goals), 1))
+        going = np.arange(len(goals))
         result, frames = [self.start[None]], [self.frames(self.start[None])]
         for share in np.linspace(0.0, 1.0, HOPS + 1)[1:]:
             if geometry.rows:
@@ -534,6 +543,19 @@ class Choice:
             result.append(q[going])
             frames.append(both.at(slice(1, None)).at(good))
         return np.concatenate(result), Frames.joined(frames)
+
+
+def _ways(count: int) -> Array:
+    """Ways (n, count) along each of so many axes, and, of few, along all at once; both ways."""
+    every = list(product((1.0, -1.0), repeat=count)) if 2**count <= CELLS else []
+    return np.concatenate([np.eye(count), -np.eye(count), np.reshape(every, (-1, count))])
+
+
+def _middles(count: int) -> Array:
+    """The middles (n, count) of equal cells of a box with sides from -1 to 1; of many, ways."""
+    cells = int(CELLS ** (1.0 / count))
+    middles = (2.0 * np.arange(cells) + 1.0) / cells - 1.0
+    return np.array(list(product(middles, repeat=count))) if cells > 1 else _ways(count)
 
 
 def _combinations(sizes: Sequence[int], total: int) -> int:

@@ -545,10 +545,12 @@ class _Ends:
             at = step.root(step.length, orientation)
             if at < first:
                 first, kind = at, "dead point"
-                point = step.at(at)[0]
-                by = part.loop_of(chart.turned(point).loose, point)
         if math.isinf(first):
             return None
+        if chart is not None:
+            there = chart.turned(step.at(first)[0])
+            if kind == "dead point" or there.dead:  # a limit that lies on one, too
+                kind, by = "dead point", part.loop_of(there.loose, there.q)
         q, tangent = step.at(first)
         return End(q, "limit" if kind == "limit" else "dead point", by), tangent
 

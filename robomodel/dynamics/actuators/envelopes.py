@@ -890,7 +890,7 @@ def _singular_places(
                 middle = 0.5 * (low + high)
                 same = value(basis(path.at(middle), bases[n])) * values[n] > 0.0
                 low, high = (middle, high) if same else (low, middle)
-            yield 0.5 * (low + high)
+            yield low  # beyond it may be a change point, at which rates are not known
         return
     lowest = np.flatnonzero(values <= RANKLESS * np.nanmax(values))
     yield from lowest.astype(float).tolist()
