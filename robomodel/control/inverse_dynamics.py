@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias, cast
 
 import numpy as np
@@ -41,6 +40,7 @@ from robomodel.model.derived import traced
 from robomodel.model.model import Model
 from robomodel.motion import tangent
 from robomodel.motion.ground import Ground, Point, as_points, touching_points
+from robomodel.records import dataclass
 from robomodel.scalars import (
     Factorization,
     Scalar,

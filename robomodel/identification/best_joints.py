@@ -8,7 +8,7 @@ choose_independent`). Rotors are not among them, as they turn faster than what t
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from robomodel.model.elements import Cluster, joint_slices
 from robomodel.model.model import Model
 from robomodel.model.options import labels
 from robomodel.reach.rotors import rotors
+from robomodel.records import dataclass
 from robomodel.scalars import stack, unstack
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 from robomodel.arrays import Array
 from robomodel.errors import UnknownNameError, did_you_mean
 from robomodel.model.model import Model
+from robomodel.records import dataclass
 
 
 @dataclass(frozen=True)

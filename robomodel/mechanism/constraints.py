@@ -18,10 +18,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol, TypeAlias
 
 from robomodel.mechanism.joints import JointModel, relative_motion
+from robomodel.records import dataclass
 from robomodel.scalars import (
     Scalar,
     Vector,

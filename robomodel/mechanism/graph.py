@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial, reduce
 
 from robomodel.description import AT_ORIGIN, Description, Joint, Link, Pose
 from robomodel.description.poses import compose
+from robomodel.records import dataclass
 
 WORLD = -1
 

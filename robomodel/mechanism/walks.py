@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from robomodel.arrays import Array, Indices
 from robomodel.mechanism.continuation import Continuation, Ends, Points, joined
 from robomodel.mechanism.roots import root
+from robomodel.records import dataclass
 from robomodel.tolerances import CONVERGED, MOVES, NOTHING, ROUNDING, SINGULAR, TINY, WITHIN
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from robomodel.mechanism.constraints import (
     Perpendicular,
     Polynomial,
 )
+from robomodel.records import dataclass
 from robomodel.tolerances import CLOSED, SINGULAR, WITHIN
 
 

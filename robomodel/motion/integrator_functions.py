@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -28,6 +27,7 @@ from robomodel.motion.tangent import (
     regularity,
     renewed,
 )
+from robomodel.records import dataclass
 from robomodel.scalars import Scalar, Vector
 from robomodel.tolerances import CLOSED, ROUNDING
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -35,6 +35,7 @@ from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import Cluster, columns_of, joint_slices, spanning_start
 from robomodel.model.model import Model
 from robomodel.reach.groups import Group, Split, split, units
+from robomodel.records import dataclass
 from robomodel.tolerances import CLOSED, MOVES, NOTHING, WITHIN
 
 if TYPE_CHECKING:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -23,6 +22,7 @@ from robomodel.model import Model
 from robomodel.opentree.armatures import Armature, armatures
 from robomodel.opentree.errors import FAIR, percent
 from robomodel.opentree.tree import OpenTree, judged_tree
+from robomodel.records import dataclass
 from robomodel.reports.document import (
     Bullets,
     Cell,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from xml.parsers import expat
 
 from robomodel.errors import DescriptionError, Source
+from robomodel.records import dataclass
 from robomodel.vocabulary import xml
 
 _NAME = re.compile(rb"<[^\s/>]+")

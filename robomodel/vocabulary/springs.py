@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from lxml import etree
 
@@ -30,6 +30,7 @@ from robomodel.description import (
 )
 from robomodel.description.poses import distance, unit
 from robomodel.errors import DescriptionError
+from robomodel.records import dataclass
 from robomodel.spatial import apply, plus
 from robomodel.tolerances import HUGE, SAME
 from robomodel.vocabulary.frames import (

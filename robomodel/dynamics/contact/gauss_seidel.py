@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from robomodel.dynamics.contact.problem import (
     TINY_SINGLE,
@@ -20,6 +19,7 @@ from robomodel.dynamics.contact.problem import (
     magnitude,
     without_gain,
 )
+from robomodel.records import dataclass
 from robomodel.scalars import (
     Scalar,
     Vector,

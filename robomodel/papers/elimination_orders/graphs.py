@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 
 from robomodel.instants.equations import System
 from robomodel.instants.orders import checked_order
 from robomodel.instants.problem import Problem
+from robomodel.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

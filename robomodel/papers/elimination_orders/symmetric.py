@@ -14,7 +14,6 @@ Only one half of the matrix is computed; products with a body's transform are th
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from numpy.typing import ArrayLike
 
@@ -22,6 +21,7 @@ from robomodel.dynamics.kinematics.state import Matrix
 from robomodel.estimation.elimination import SingularError
 from robomodel.instants.equations import LinearFactor, System, refined
 from robomodel.instants.problem import Problem, Solution
+from robomodel.records import dataclass
 from robomodel.scalars import (
     Factorization,
     Scalar,

@@ -9,7 +9,8 @@ how something is computed, as numbers of samples, stand beside the methods that 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+
+from robomodel.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

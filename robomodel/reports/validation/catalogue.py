@@ -6,8 +6,7 @@ begins with these sentences.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from robomodel.records import dataclass
 from robomodel.reports.document import Severity
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -26,6 +26,7 @@ from robomodel.reach.motions import ClusterMotion
 from robomodel.reach.paths import WEAK, Half
 from robomodel.reach.ranges import FreeRanges, JointRange, RangesFrom
 from robomodel.reach.reachable import Linkage, reachable
+from robomodel.records import dataclass
 from robomodel.reports.document import picked, plain
 from robomodel.reports.drawings import Sketch, sketch
 from robomodel.reports.validation.bounds import BOUNDS
