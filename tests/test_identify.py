@@ -14,6 +14,7 @@ from cases import few
 from numpy.typing import NDArray
 
 import robomodel as rm
+import robomodel.identification.fit as fits
 from robomodel.cli import main
 from robomodel.identification import Identified
 from robomodel.model.parameters import pseudo_inertia
@@ -232,6 +233,7 @@ def test_springs_are_the_models() -> None:
     assert fit.residual.max() < 1e-3
 
 
+@pytest.mark.filterwarnings("error:.*did not settle")
 def test_what_is_free() -> None:
     model = rm.robots.load("belt_leg")
     q, v, a = motion(model, 1, 60)
@@ -248,6 +250,36 @@ def test_what_is_free() -> None:
         assert np.all(changed <= may)
         assert changed.any()
         exists(fit)
+
+
+SETTLING = [
+    ("belt_leg", "inertial", 2),
+    ("belt_leg", "knee_link", 1),
+    ("five_bar", "link4", 15),
+    ("five_bar", "inertial", 16),
+    ("planar_leg_linkage", "inertial", 13),
+]
+
+
+@pytest.mark.filterwarnings("error:.*did not settle")
+@pytest.mark.parametrize(("name", "free", "seed"), few(SETTLING, SETTLING[0], SETTLING[2]))
+def test_fits_that_cannot_fit_settle(
+    name: str, free: str, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In 20 passes, and where passes without Newton's steps end after hundreds."""
+    model = rm.robots.load(name)
+    q, v, a = motion(model, seed, 60 + 10 * seed)
+    tau = noisy(rm.regressor(model, q, v, a), hidden(model, q, v, a), seed)
+    rm.identify(model, q, v, a, tau, free=free)
+    monkeypatch.setattr(fits, "WEIGHTS_SETTLED", 1e-6)
+    monkeypatch.setattr(fits, "MOST_PASSES", 500)
+    found = rm.identify(model, q, v, a, tau, free=free)
+    monkeypatch.setattr(fits, "_ahead", lambda passes, *_: passes[-1][1])
+    wanted = rm.identify(model, q, v, a, tau, free=free)
+    told = wanted.deviation > 0.0
+    far = (found.values - wanted.values)[told] / wanted.deviation[told]
+    assert np.abs(far).max() < 1e-4
+    np.testing.assert_allclose(found.deviation[told], wanted.deviation[told], rtol=1e-4)
 
 
 @pytest.mark.slow

@@ -28,6 +28,7 @@ NONLINEAR_PASSES = 60  # the same with sensor unknowns that enter nonlinearly
 WEIGHTS_SETTLED = 1e-3  # relative change of the weights at convergence
 SENSORS_SETTLED = 1e-6  # change of the sensor unknowns at convergence
 SENSOR_STRIDE = 1.0  # largest change of a sensor unknown in an iteration
+WEIGHT_STRIDE, MOST_GAIN = 1.0, 10.0  # of logarithms of weights: most that is added; most gain
 LEAST = 1e-100  # root mean square of forces that are none
 DEVIATION_FLOOR = 1e-5  # least deviation of forces, relative to the terms in a coordinate
 HUBER = 1.345  # threshold in deviations; with normal noise, 5 % of the information is lost
@@ -153,20 +154,26 @@ def fitted(
     error = _through(ahead, plain)
     lost, share = np.zeros(len(level)), np.ones(len(level))
     z, x = np.zeros(free), np.zeros(more)
-    spread = np.ones(len(level))
+    spread, weight = np.ones(len(level)), np.zeros(len(level))
     inverse = covariance = np.eye(free + more)
     moved, alike = 0.0, False
     equations: list[_Equations] = []
+    passes, orders = list[tuple[Array, Array]](), dict[int, int]()
     for n in range(NONLINEAR_PASSES if more else MOST_PASSES):
         passed(n)
         before, spread = spread, np.fmax(data.spread(error, lost), DEVIATION_FLOOR * level)
-        settled = (
-            np.all(np.abs(spread / before - 1.0) < WEIGHTS_SETTLED) and moved < SENSORS_SETTLED
-        )
+        turned = float(np.max(np.abs(spread / before - 1.0)))
+        settled = turned < WEIGHTS_SETTLED and moved < SENSORS_SETTLED
         if n and settled:
             if alike:
                 break
-            alike = True
+            alike, passes = True, []
+        used, weight = weight, share / np.fmax(spread, LEAST) ** 2
+        if n and not (settled or more or data.robust):
+            passes = [*passes[-1:], (used, weight)]
+            weight = _ahead(passes, equations, z, inverse, np.sum(error**2, axis=0))
+            spread = np.where(level > LEAST, np.sqrt(share / weight), spread)
+        weight = np.where(level > LEAST, weight, 0.0)
         if more or data.robust or not equations:
             slopes = readings.slopes(x, nominal + directions @ z, plain, compared=True)
             slopes = _through(ahead, np.where(data.measured[..., None], slopes, 0.0))
@@ -179,7 +186,6 @@ def fitted(
                 )
                 for i in range(len(level))
             ]  # fmt: skip
-        weight = np.where(level > LEAST, share / np.fmax(spread, LEAST) ** 2, 0.0)
         gram, right = sure.copy(), np.zeros(free + more)
         for each, w in zip(equations, weight.tolist(), strict=True):
             gram[np.ix_(each.at, each.at)] += w * each.gram
@@ -198,7 +204,9 @@ def fitted(
             meat = assumed
             for i, each in enumerate(equations):
                 exact = spread[i] <= DEVIATION_FLOOR * level[i]
-                noise = _noise(error[:, i], exact, data.pieces[i], data.robust)
+                noise = _noise(error[:, i], exact, data.pieces[i], data.robust, orders.get(i))
+                if alike:  # weights would jump to and fro with the order, and never settle
+                    orders[i] = noise.order
                 spurious = noise.covariance(each.columns)
                 scale = np.sqrt(np.maximum(np.diag(each.gram), TINY))
                 felt = np.flatnonzero(np.diag(each.gram) > 0.0)
@@ -217,8 +225,8 @@ def fitted(
     else:
         warn(
             RuntimeWarning(
-                f"the fit did not settle in {n + 1} passes (spreads changed by "
-                f"{np.abs(spread / before - 1.0).max():.1e}, unknowns of sensors by {moved:.1e})"
+                f"the fit did not settle in {n + 1} passes (spreads changed by {turned:.1e}, "
+                f"unknowns of sensors by {moved:.1e})"
             )
         )
     deviations = np.sqrt(np.diag(covariance)[free:])
@@ -226,6 +234,39 @@ def fitted(
         nominal + directions @ z, directions @ covariance[:free, :free] @ directions.T, x,
         deviations, data._count * share, covariance[free:, free:],
     )  # fmt: skip
+
+
+def _ahead(
+    passes: Sequence[tuple[Array, Array]], equations: Sequence[_Equations], z: Array,
+    inverse: Array, squares: Array,
+) -> Array:  # fmt: skip
+    """The next weights (nv,), from those used in the last two passes and those found with them.
+
+    With g the half gradients of the ``squares`` of errors by z, and H⁻¹ the ``inverse``, what a
+    pass finds changes in logarithms by J = 2 gᵀ H⁻¹ g used/squares of what it uses, but for what
+    the noise's model adds. Where J is near 1, as parameters trade errors of one coordinate for
+    those of another, each pass takes a small share off: Newton's steps (1 - J)⁻¹ do not. J is made
+    symmetric, and what is missing in it is Broyden's correction, by the pass before.
+    """
+    used, found = passes[-1]
+    some = np.flatnonzero((used > 0.0) & (squares > 0.0))
+    slopes = np.zeros((len(inverse), len(used)))
+    for n, each in enumerate(equations):
+        slopes[each.at, n] = each.gram @ z[each.at] - each.right
+    slopes *= np.sqrt(2.0 * used / np.where(squares > 0.0, squares, 1.0))
+    scale = np.sqrt(used * squares)[some]
+    rates, ways = np.linalg.eigh(slopes[:, some].T @ inverse @ slopes[:, some])
+    matrix = (ways * np.maximum(1.0 - rates, 1.0 / MOST_GAIN)) @ ways.T
+    matrix = matrix / scale[:, None] * scale
+    gaps = [np.log(right[some] / left[some]) for left, right in passes]
+    if len(passes) > 1:
+        moved = np.log(used[some] / passes[0][0][some])
+        missing = gaps[0] - gaps[1] - matrix @ moved
+        matrix = matrix + np.outer(missing, moved) / max(float(moved @ moved), TINY)
+    more = np.linalg.lstsq(matrix, gaps[-1])[0] - gaps[-1]
+    result = found.copy()
+    result[some] *= np.exp(np.clip(more, -WEIGHT_STRIDE, WEIGHT_STRIDE))
+    return result
 
 
 def _through(matrices: Array | None, x: Array) -> Array:
@@ -439,13 +480,15 @@ class _Equations:
         return cls(at, columns, columns.T @ columns, columns.T @ (loss * gap))
 
 
-def _noise(error: Array, exact: bool, pieces: list[slice], robust: bool) -> Autoregression:
+def _noise(
+    error: Array, exact: bool, pieces: list[slice], robust: bool, order: int | None
+) -> Autoregression:
     """The model of an error (n,) in time; white where only rounding is left (``exact``)."""
     if robust:
         seen = np.concatenate([error[at] for at in pieces]) if pieces else error
         bound = 3.0 * MEDIAN * float(np.median(np.abs(seen)))
         error = np.clip(error, -bound, bound)
-    return Autoregression.of(error, pieces, 0 if exact else HIGHEST)
+    return Autoregression.of(error, pieces, 0 if exact else HIGHEST, order)
 
 
 # ---- prior of a model's parameters -------------------------------------------------------------

@@ -47,8 +47,14 @@ class Autoregression:
     shares: Array
 
     @classmethod
-    def of(cls, error: Array, pieces: Sequence[slice], highest: int = HIGHEST) -> Autoregression:
-        """The model of an error (n,) over its runs without a gap."""
+    def of(
+        cls,
+        error: Array,
+        pieces: Sequence[slice],
+        highest: int = HIGHEST,
+        order: int | None = None,
+    ) -> Autoregression:
+        """The model of an error (n,) over its runs without a gap; of this ``order``, if given."""
         ahead = [error[at] for at in pieces if at.stop - at.start > 1]
         back, count = ahead, sum(len(x) for x in ahead)
         predictors, shares = [np.zeros(0)], [1.0]
@@ -69,7 +75,7 @@ class Autoregression:
             count * math.log(share) + 2.0 * (n + 1) * count / max(count - n - 2, 1)
             for n, share in enumerate(shares)
         ]
-        best = int(np.argmin(criteria))
+        best = int(np.argmin(criteria)) if order is None else min(order, len(shares) - 1)
         return cls(tuple(predictors[: best + 1]), np.array(shares[: best + 1]))
 
     @property
