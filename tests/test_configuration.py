@@ -500,6 +500,20 @@ def test_notes_name_change_points_where_other_modes_begin() -> None:
     assert not any("change points" in note for note in limited.notes)
 
 
+def test_notes_name_change_points_at_which_two_loops_flatten_together() -> None:
+    """Of two parallelograms in a row: a determinant keeps its sign where both are flat."""
+    c, s = math.cos(0.7), math.sin(0.7)
+    tip = f"{0.6 * c!r} {0.6 * s!r} 0"
+    text = robot(
+        *(link(name) for name in ("arm0", "arm1", "arm2", "bar0", "bar1")),
+        *(joint(f"a{n}", "base", f"arm{n}", f"{n} 0 0") for n in range(3)),
+        *(joint(f"b{n}", f"arm{n}", f"bar{n}", tip) for n in range(2)),
+        *(loop(f"l{n}", "revolute", f"bar{n}", f"arm{n + 1}", "1 0 0", tip) for n in range(2)),
+    )
+    (note,) = [note for note in rm.load(text).notes if "change point" in note]
+    assert "with 'a0' = -0.7, 'b0' = 0.7, 'a1' = -0.7, 'b1' = 0.7" in note
+
+
 def test_what_is_not_given_stays() -> None:
     model = rm.robots.load("six_bar")
     guess = model.random_configuration(4)

@@ -477,3 +477,89 @@ def test_a_scissor_lift_passes_its_flat_position() -> None:
     flat = {"ja0": -0.5, "jb0": 0.5, "ja1": 1.0, "jb1": 1.0, "top": -0.5}  # turned as their arms
     # loops lose ranks there, and rates are known no nearer than 2e-6 rad
     assert abs(dead[0].position) == pytest.approx(abs(flat[mine.joint]), abs=1e-5)
+
+
+HEAVY = (
+    '<inertial><mass value="300"/><inertia ixx="9" iyy="9" izz="9" ixy="0" ixz="0" iyz="0"/>'
+    "</inertial>"
+)
+
+
+def test_a_cylinder_rests_where_its_joint_turns_through() -> None:
+    """An arm of a scissor lift turns fully, and the slide rests where the arm lies along it."""
+    c, s = math.cos(0.5), math.sin(0.5)
+    about = {"axis": "0 -1 0"}
+    text = robot(
+        link("foot"), link("a", HEAVY), link("b"),
+        texts.joint("drive", "base", "foot", f"{c!r} 0 0", kind="prismatic", axis="1 0 0",
+                    more='<limit/><motor effort="500" velocity="1"/>'),
+        texts.joint("ja", "base", "a", **about),
+        texts.joint("jb", "foot", "b", **about),
+        loop("pin", "revolute", "a", "b", f"{c / 2!r} 0 {s / 2!r}", f"{-c / 2!r} 0 {s / 2!r}",
+             '<axis xyz="0 -1 0"/>'),
+    )  # fmt: skip
+    model = rm.load(text)
+    (row,) = rm.actuation(model).as_dict()["cylinders"]
+    assert rm.joint_range(model, "ja").turns_fully
+    turned = [math.remainder(x + 0.5, math.pi) for x in row["dead_points"]]  # x = cos (ja + 0.5)
+    assert turned == pytest.approx([0.0, 0.0], abs=1e-6)
+    assert row["margin"] == 0.0
+    assert row["lever"] == pytest.approx([0.0, 1.0], abs=1e-2)
+    assert row["push"] == pytest.approx([-500.0, 500.0], abs=0.1)
+
+
+def test_motors_rest_where_their_joint_turns_back() -> None:
+    """An ear, which a cylinder turns, turns back where the bucket that it leads goes on.
+
+    The cylinder rests with it, and its lever is finite: that of its line about the ear's hinge. It
+    is the loop of the bucket that lets others move there.
+    """
+    hinge, tip, pin, eye = (np.array(x) for x in ((-0.3, 0.05), (-0.178, 0.302), (0.05, 0.2),
+                                                  (-1.2, 0.3)))  # fmt: skip
+    way = (tip - eye) / np.linalg.norm(tip - eye)
+
+    def at(x: np.ndarray) -> str:
+        return f"{float(x[0])!r} {float(x[1])!r} 0"
+
+    text = robot(
+        link("bucket"), link("ear", HEAVY), link("push"), link("barrel"),
+        link("piston"),
+        texts.joint("bucket_j", "base", "bucket"),
+        texts.joint("ear_j", "base", "ear", at(hinge)),
+        texts.joint("push_j", "ear", "push", at(tip - hinge)),
+        texts.joint("barrel_j", "base", "barrel", at(eye)),
+        texts.joint("cylinder", "barrel", "piston", at(tip - eye), kind="prismatic", axis=at(way),
+                    more='<limit/><motor effort="20000" velocity="0.5"/>'),
+        loop("front", "revolute", "push", "bucket", at(pin - tip), at(pin)),
+        loop("back", "revolute", "piston", "ear", "0 0 0", at(tip - hinge)),
+    )  # fmt: skip
+    model = rm.load(text)
+    assert rm.limb_joints(model) == ("ear_j",)
+    found = rm.actuation(model)
+    (row,) = found.joints
+    rod, arm, gap = (float(np.linalg.norm(x)) for x in (pin - tip, pin, hinge))
+    length = float(np.linalg.norm(tip - hinge))
+
+    def spread(angle: float) -> np.ndarray:
+        turn = np.array([[math.cos(angle), -math.sin(angle)], [math.sin(angle), math.cos(angle)]])
+        return hinge + turn @ (tip - hinge)
+
+    assert {each.kind for each in row.dead_points} == {"both rest"}
+    for each in row.dead_points:  # rod and bucket are in line
+        far = float(np.linalg.norm(spread(each.position)))
+        assert min(abs(far - rod - arm), abs(far - abs(rod - arm))) < 1e-9
+    assert gap + length > rod + arm
+    angles = np.linspace(row.reach.lower, row.reach.upper, 2001)
+    lines = np.array([spread(angle) - eye for angle in angles])
+    arms = lines + eye - hinge
+    levers = (arms[:, 0] * lines[:, 1] - arms[:, 1] * lines[:, 0]) / np.linalg.norm(lines, axis=1)
+    (ratio,) = found.drives[0].ratios
+    sign = 1.0 if ratio.low > 0.0 else -1.0
+    ends = sorted([sign * ratio.low, sign * ratio.high])
+    assert ends == pytest.approx([np.min(np.abs(levers)), np.max(np.abs(levers))], abs=1e-4)
+    (cylinder,) = found.cylinders
+    assert cylinder.dead_points == ()
+    for held in (None, model.neutral()):
+        reach = rm.joint_range(model, "cylinder", held)
+        assert (reach.lower_by, reach.upper_by) == ("front", "front")
+    assert "while its motors move on" not in str(found)

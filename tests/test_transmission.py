@@ -217,3 +217,29 @@ def test_reports_have_rods(capsys: pytest.CaptureFixture[str]) -> None:
     assert data["transmission_angle"]["least"] == pytest.approx(math.pi / 3, abs=1e-9)
     both = first.beside(first)
     assert both.text().count("60.0° at") == 2
+
+
+def test_positions_of_a_rocker_that_turns_fully_are_of_one_turn() -> None:
+    """A rod between two balls has turned about itself when its rocker is back: that is no path on.
+
+    Where the rocker drives the crank the angle is that between rod and crank.
+    """
+    model = rm.load(
+        robot(
+            link("crank"), link("rocker"), link("rod"),
+            joint("turn", "base", "crank", axis="0 0 1"),
+            joint("swing", "base", "rocker", "0.5 0.3 0", axis="1 0 0"),
+            joint("ball", "crank", "rod", "0.3 0 0", kind="spherical"),
+            loop("end", "spherical", "rod", "rocker", "0.2 0.3 0.2", "0 0 0.2", more=""),
+        )
+    )  # fmt: skip
+    (each,) = (x for x in rods(model) if x.input == "swing")
+    assert each.joint == "ball"
+    assert np.ptp(each.positions) == pytest.approx(2.0 * math.pi, abs=1e-6)
+    for extreme in (each.least, each.most):
+        assert abs(extreme.at) <= 2.0 * math.pi
+        q = model.configuration({"swing": extreme.at})
+        crank, rod = (rm.frame_pose(model, q, name) for name in ("crank", "rod"))
+        line = rod[:3, :3] @ [0.2, 0.3, 0.2]
+        along = abs(line @ crank[:3, 1]) / np.linalg.norm(line)
+        assert extreme.angle == pytest.approx(math.asin(along), abs=1e-6)

@@ -109,6 +109,12 @@ class Chart:
         motion: Array = self.basis @ right[-1]
         return motion
 
+    @property
+    def loop(self) -> str:
+        """The loop, or the coupling, that lets others move there, of these joints' if any."""
+        columns = np.flatnonzero(np.any(self.rows != 0.0, axis=0)).tolist()
+        return self.part.loop_of(self.loose, self.q, columns)
+
 
 def turned_charts(charts: Sequence[Chart | None], q: Array) -> dict[int, Chart]:
     """Charts at neighbours q (n, nq), one of each; of what has none nothing."""

@@ -22,6 +22,7 @@ from robomodel.model.configurations.moving import solve
 from robomodel.model.elements import Cluster
 from robomodel.model.model import Model
 from robomodel.reach.charts import without_idle
+from robomodel.reach.crossings import vanishing
 from robomodel.reach.motions import ClusterMotion, full_rank_rows
 from robomodel.reach.parts import VARIED, Part
 from robomodel.reach.paths import PATH_STEP, WEAK, Half, Path, walk
@@ -318,9 +319,7 @@ class _Sweep:
         value, slopes = self._regularity(path.q), slope(path.q, path.tangents)
         away = part.geometry.difference(path.q[:-1], path.q[1:]) * part.free(self.held)
         lengths = np.linalg.norm(away / part.unit, axis=1)
-        vanish = (value[:-1] + lengths * slopes[:-1] <= WEAK) & (slopes[:-1] < 0.0)
-        vanish &= (value[1:] - lengths * slopes[1:] <= WEAK) & (slopes[1:] > 0.0)
-        for a in np.flatnonzero(vanish).tolist():
+        for a in vanishing(value, slopes, lengths).tolist():
             step = path.step(a)
             at = step.across(lambda q, t: float(slope(q[None], t[None])[0]))
             if self._regularity(at[None])[0] <= WEAK:

@@ -21,6 +21,7 @@ from robomodel.arrays import Array, Indices, Mask
 from robomodel.mechanism.continuation import Continuation, Ends, Points, joined
 from robomodel.mechanism.roots import root
 from robomodel.mechanism.walks import WALK_STRIDE, wander
+from robomodel.reach.crossings import unwound
 from robomodel.reach.groups import Group
 from robomodel.reach.parts import VARIED
 from robomodel.reach.paths import WEAK
@@ -233,8 +234,7 @@ def nearest(group: Group, rows: Array, choice: Sequence[int], p: Points) -> tupl
     their start. The points slide to where what is nearer is none, or beyond limits; of ends that
     are equally near the one counts whose joints' positions are the least, one after the other.
     """
-    q = p.q.copy()
-    q[:, group.whole] -= math.tau * np.round((q - group.start)[:, group.whole] / math.tau)
+    q = unwound(p.q, group.start, group.whole)
     p = replace(p, q=q)
     choices = np.tile(np.array(choice, dtype=np.intp), (len(q), 1))
     search, along = _Search(group.along, rows, choices, p), group.along

@@ -16,7 +16,7 @@ from robomodel.mechanism.continuation import CROSSING, Continuation, Limits, Poi
 from robomodel.mechanism.joints import Revolute
 from robomodel.reach.groups import left_null
 from robomodel.records import dataclass
-from robomodel.tolerances import CLOSED
+from robomodel.tolerances import CLOSED, MOVES
 
 TURNS = 8  # of a joint without limits in a part where couplings turn joints with limits
 VARIED = 1e-5  # rad, sizes: of central differences, at the cube root of rounding
@@ -222,16 +222,17 @@ class Part:
         """The position of the joint with one freedom in this column."""
         return float(q[..., self.place[column]])
 
-    def loop_of(self, motion: Array, q: Array, column: int | None = None) -> str:
-        """The loop, or the coupling, whose conditions relate what moves; one of ``column`` if any.
+    def loop_of(self, motion: Array, q: Array, columns: Sequence[int] = ()) -> str:
+        """The loop, or the coupling, that lets joints move; one with joints of ``columns`` if any.
 
-        Of equals the first. ``motion`` in comparable units.
+        Of others that whose joints move most, of equals the first. ``motion`` in comparable units.
         """
-        weights = np.abs(self.geometry.evaluate(q)[1] * self.unit) @ np.abs(motion)
-        relates = self.geometry.evaluate(q)[1][:, column] if column is not None else weights
+        k = np.abs(self.geometry.evaluate(q)[1] * self.unit)
+        weights, related = k @ np.abs(motion), np.any(k[:, list(columns)] > 0.0, axis=1)
+        moved = [float(np.sum(weights[list(rows)])) for _, rows in self.conditions]
         sizes = [
-            (bool(np.any(relates[list(rows)] != 0.0)), round(float(np.sum(weights[list(rows)])), 9))
-            for _, rows in self.conditions
+            (size > MOVES * max(moved) and bool(np.any(related[list(rows)])), round(size, 9))
+            for size, (_, rows) in zip(moved, self.conditions, strict=True)
         ]
         return self.conditions[sizes.index(max(sizes))][0] if sizes else ""
 

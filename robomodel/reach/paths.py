@@ -131,7 +131,7 @@ class Path:
         for a, b in pairs:
             if a >= 0 and b < count and rates[a] * rates[b] < 0.0:
                 q, tangent = self._located(a, column)
-                return self.part.position(q, column), self.part.loop_of(tangent, q, column)
+                return self.part.position(q, column), self.part.loop_of(tangent, q, [column])
         return None
 
     def at(self, place: float) -> Array:
@@ -421,17 +421,21 @@ class _SideBySide:
         return turned
 
     def _round(self, rows: Indices) -> Mask:
-        """Which halves are back where they began, but for turns of joints without limits.
+        """Which halves are back where they began, but for turns without limits, and spins of rods.
 
         Then the start itself, so many turns on, is the last point.
         """
         part, back = self.part, np.zeros(len(rows), dtype=bool)
+        shown = np.ones(len(part.unit))
+        if self.points.n.shape[2] > 1:
+            shown[:] = np.isin(np.arange(len(shown)), part.interest)
         along = np.einsum("nc,nc->n", self.first[rows], self.tangents[rows])
         some = np.flatnonzero((self.lengths[rows] >= 10.0 * PATH_STEP) & (along >= 0.9))
         if not len(some):
             return back
         mine = rows[some]
-        away = part.geometry.difference(self.starts[mine], self.points.q[mine]) * part.free()
+        away = part.geometry.difference(self.starts[mine], self.points.q[mine])
+        away *= part.free() * shown
         turns = self.turning[mine] * np.round(away / (2.0 * math.pi))
         away = (away - 2.0 * math.pi * turns) / part.unit
         far = np.linalg.norm(away, axis=1)
@@ -439,9 +443,15 @@ class _SideBySide:
             np.einsum("nc,nc->n", away, self.first[mine]) <= 0.0
         )
         for k in np.flatnonzero(back[some]).tolist():
-            half, q = self.halves[mine[k]], self.starts[mine[k]].copy()
+            half, start = self.halves[mine[k]], self.starts[mine[k]]
+            q = start.copy() if shown.all() else self.points.q[mine[k]].copy()
+            for c in part.interest:
+                q[part.place[c]] = start[part.place[c]]
             for c in half.turning:
                 q[part.place[c]] += 2.0 * math.pi * turns[k, c]
+            if not shown.all():  # spins go on
+                held = newton.Held(part.interest)
+                q = newton.close(part.geometry, q, held, rows=list(part.rows))[0]
             half.ring = True
             half.add(q, half.tangents[0], float(far[k]))
         return back
@@ -551,7 +561,7 @@ class _Ends:
         if chart is not None:
             there = chart.turned(step.at(first)[0])
             if kind == "dead point" or there.dead:  # a limit that lies on one, too
-                kind, by = "dead point", part.loop_of(there.loose, there.q)
+                kind, by = "dead point", there.loop
         q, tangent = step.at(first)
         return End(q, "limit" if kind == "limit" else "dead point", by), tangent
 

@@ -34,6 +34,7 @@ from robomodel.model.configurations.following import integrate_open
 from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import Cluster, columns_of, joint_slices, spanning_start
 from robomodel.model.model import Model
+from robomodel.reach.crossings import crossings
 from robomodel.reach.groups import Group, Split, split, units
 from robomodel.records import dataclass
 from robomodel.tolerances import CLOSED, MOVES, NOTHING, WITHIN
@@ -472,10 +473,11 @@ def mode_notes(model: Model) -> tuple[str, ...]:
     notes = []
     for linkage in reachable(model).linkages:
         for group in linkage.groups:
-            if group.freedoms != 1 or not len(group.path.points.q) or not group.along.crossed:
+            crossed = crossings(group) if group.freedoms == 1 else []
+            if not crossed:
                 continue
             links = linkage.cluster.geometry.links
-            at = min(group.along.crossed, key=lambda q: float(np.max(np.abs(q - group.start))))
+            at = min(crossed, key=lambda q: float(np.max(np.abs(q - group.start))))
             single = [f"'{name}' = {round(float(at[link.q]), 6) + 0.0:.4g}"
                       for name, link in zip(linkage.cluster.joints, links, strict=True)
                       if link.v in group.columns and link.joint.nv == 1]  # fmt: skip

@@ -247,10 +247,10 @@ class _Climb:
         own = [k for k in pushed if k is not None and self.limited[k] == self.column]
         if not pushed:
             motion = np.abs(part.null(q)).sum(axis=1)
-            return _Top(q, height, "dead point", part.loop_of(motion, q, self.column))
+            return _Top(q, height, "dead point", part.loop_of(motion, q, [self.column]))
         k = own[0] if own else names[int(np.argmax(force))]
         if k is None:
-            return _Top(q, height, "dead point", part.loop_of(chart.loose, q))
+            return _Top(q, height, "dead point", chart.loop)
         if own:
             height = float(max(self.sign * self.low[k], self.sign * self.high[k]))
         return _Top(q, height, "limit", part.names[self.limited[k]])

@@ -19,12 +19,15 @@ from robomodel.arrays import Array, Indices, Mask
 from robomodel.description import Limits
 from robomodel.dynamics.actuators import maps as actuation
 from robomodel.dynamics.actuators.limbs import (
+    RANKLESS,
     beside,
     columns_of,
     condition,
+    loose,
     motions,
     motor_rows,
     rowed,
+    singular_places,
     torque_map,
     unit_rates,
 )
@@ -52,7 +55,6 @@ BENT_CURVE = 0.01  # of the usual size: how far curves may be from straight line
 # of adding points, the most points that a round adds, and those on each side of least values
 ROUNDS, MOST_ADDED, AROUND = 4, 200, 4
 INFINITE = 1e6  # rates of a joint that is at a dead point
-RANKLESS = 1e-6  # of the greatest least singular value of more motors than joints: they rest
 STEEPEST = 30.0  # times the usual size: beyond it, near dead points, no points are added
 
 
@@ -68,13 +70,14 @@ class DeadPoint(NamedTuple):
     alone": motors move with it, but give it no torque without torque on other joints of limbs.
     ``alone``: all motors rest while it moves alone, too. ``torque``: the sizes of the least and of
     the greatest that motors give it alone where it rests, which are infinite if it does in all
-    motions of its limb.
+    motions of its limb. ``resting``: names of motors that rest with it.
     """
 
     position: float
     kind: Literal["motors rest", "it rests", "both rest", "not alone"]
     alone: bool = False
     torque: tuple[float, float] = (math.inf, math.inf)
+    resting: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -197,7 +200,7 @@ class JointEnvelope(JointLimits):
     varies: bool
 
     def span(
-        self, values: Array, of: Quantity = "", *, anywhere: bool = False
+        self, values: Array, of: Quantity = "", *, motor: str = "", anywhere: bool = False
     ) -> tuple[float, float] | None:
         """The least and the greatest of values (n,) on its line; None if none is finite.
 
@@ -206,6 +209,7 @@ class JointEnvelope(JointLimits):
         alone where others share what it rests by. Where motors rest while it moves alone, torques
         vanish, and speeds are infinite; if joints at ``rest`` would move, too, or motors are not
         able to push it alone, the torque alone vanishes.
+        ``motor``: whose ratios they are, which are finite where it rests with the joint.
         ``anywhere``: also beside the line.
         """
         alone = of in ("alone", "alone, back") and not self.passive
@@ -220,7 +224,9 @@ class JointEnvelope(JointLimits):
             if each.kind == "it rests" and alone:
                 ends.append(each.torque[of == "alone"])
                 continue
-            if not stuck and (_one(on) or (of and each.kind == "both rest")):
+            if not stuck and (
+                _one(on) or motor in each.resting or (of and each.kind == "both rest")
+            ):
                 continue
             vanishes = each.alone or alone
             if stuck and not (of and vanishes):
@@ -746,12 +752,19 @@ def _dead_points(model: Model, body: int) -> tuple[tuple[DeadPoint, Array], ...]
         return ()
     (own,) = columns_of(model, cluster, [body])
     driven = _driven(line.ratios)
-    geared = bool(driven.any()) and all(_one(line.ratios[:, n]) for n in np.flatnonzero(driven))
+    on = np.flatnonzero(driven)
+    constant = np.array([_one(line.ratios[:, n]) for n in on], dtype=bool)
+    geared = len(on) > 0 and bool(np.all(constant))
     turning_back = [*(end.q for end in path.ends if end.kind == "dead point"), *path.turns(own)]
     found = dict[DeadPoint, Array]()
     for at, q in {_rounded(path.part.position(q, own)): q for q in turning_back}.items():
-        at_rest = DeadPoint(at, "it rests", torque=_resting(model, cluster, q, own, line.passive))
-        found[DeadPoint(at, "both rest") if geared else at_rest] = q
+        rates = np.abs(motor_rows(model)[on][:, cluster.spanning_v] @ loose(model, body, q))
+        resting = constant | (rates <= RANKLESS * np.nanmedian(np.abs(line.ratios[:, on]), axis=0))
+        names = tuple(model.actuators[n].name for n in on[resting])
+        torque = _resting(model, cluster, q, own, line.passive)
+        both = len(on) > 0 and bool(np.all(resting))
+        at_rest = DeadPoint(at, "it rests", torque=torque, resting=names)
+        found[DeadPoint(at, "both rest", resting=names) if both else at_rest] = q
     moved = _moved(line.turns)
     rows = motor_rows(model)[moved][:, cluster.spanning_v]
     # joints of the limb that turn motors; others are passive
@@ -761,7 +774,7 @@ def _dead_points(model: Model, body: int) -> tuple[tuple[DeadPoint, Array], ...]
         usual = float(np.nanmax(np.nanmedian(np.abs(line.turns[:, moved]), axis=0), initial=0.0))
     mine = int(np.sum(turning[: line.place]))  # its number among these
     never = not turning[line.place] or (geared and len(limb) == 1)  # its motors turn with it
-    for place in () if never else _singular_places(model, cluster, path, rows, limb):
+    for place in () if never else singular_places(model, cluster, path, rows, limb):
         q = path.at(place)
         there = _Given.at(model, body, q[None], line.passive)
         turns = there.turns[0][np.ix_(moved, turning)]
@@ -843,55 +856,3 @@ def _one(values: Array) -> bool:
 
 def _rounded(x: float) -> float:
     return round(x, 9) + 0.0
-
-
-def _singular_places(
-    model: Model, cluster: Cluster, path: Path, rows: Array, limb: Array
-) -> Iterator[float]:
-    """Places of a path at which rates ``rows`` of motors lose rank, where joints of ``limb`` move.
-
-    By changes of sign of their determinant on motions that are carried along, where there are as
-    many motors as joints, and else by zeros of their least singular value.
-    """
-    count = len(limb)
-    if len(rows) < count:
-        return
-    unit = path.part.unit
-
-    def basis(q: Array, like: Array | None = None) -> Array:
-        """Motions of the limb (columns, k), orthonormal, turned as those before them."""
-        every = motions(model, cluster, q[None])[0] / unit[:, None]
-        seen = np.concatenate([limb, rows]) * unit @ every
-        if not np.isfinite(every).all():
-            return np.full((len(unit), count), np.nan)
-        mine = every @ np.linalg.svd(seen)[2][:count].T
-        mine = np.linalg.qr(mine)[0]
-        if like is not None:
-            left, _, right = np.linalg.svd(mine.T @ like)
-            mine = mine @ (left @ right)
-        return np.asarray(mine)
-
-    def value(motion: Array) -> float:
-        if not np.isfinite(motion).all():
-            return math.nan
-        scaled = rows * unit @ motion
-        if len(rows) == count:
-            return float(np.linalg.det(scaled))
-        return float(np.linalg.svd(scaled, compute_uv=False)[-1])
-
-    bases = [basis(path.q[0])]
-    for q in path.q[1:]:
-        like = bases[-1] if np.isfinite(bases[-1]).all() else None
-        bases.append(basis(q, like))
-    values = np.array([value(x) for x in bases])
-    if len(rows) == count:
-        for n in np.flatnonzero(values[1:] * values[:-1] < 0.0).tolist():
-            low, high = float(n), n + 1.0
-            for _ in range(40):  # bisections of a step of a path, to where motors rest
-                middle = 0.5 * (low + high)
-                same = value(basis(path.at(middle), bases[n])) * values[n] > 0.0
-                low, high = (middle, high) if same else (low, middle)
-            yield low  # beyond it may be a change point, at which rates are not known
-        return
-    lowest = np.flatnonzero(values <= RANKLESS * np.nanmax(values))
-    yield from lowest.astype(float).tolist()

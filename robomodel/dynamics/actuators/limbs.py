@@ -11,7 +11,8 @@ while the limb moves, and can neither hold nor move it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -21,8 +22,11 @@ from robomodel.model.elements import Cluster, spanning_start
 from robomodel.model.model import Model
 from robomodel.reach.limb import limb_bodies
 from robomodel.reach.motions import ClusterMotion
+from robomodel.reach.paths import Path
 from robomodel.scalars import stack, unstack
 from robomodel.tolerances import MOVES, SINGULAR, TINY
+
+RANKLESS = 1e-6  # of the greatest least singular value of more motors than joints: they rest
 
 
 def motions(model: Model, cluster: Cluster, spanning: Array) -> Array:
@@ -193,3 +197,69 @@ def condition(ratios: Array) -> Array:
     singular = np.linalg.svd(columns / np.maximum(sizes, TINY), compute_uv=False)
     with np.errstate(divide="ignore"):
         return np.asarray(np.where(finite, singular[:, 0] / singular[:, -1], np.nan))
+
+
+def loose(model: Model, body: int, q: Array) -> Array:
+    """The motion of a joint's cluster in which it and those beside it rest, as far as they can.
+
+    Not-a-number at change points.
+    """
+    cluster = model.clusters[model.nodes[body].cluster]
+    (basis,) = motions(model, cluster, q[None])
+    if not np.isfinite(basis).all():
+        return np.full(len(basis), np.nan)
+    rows = columns_of(model, cluster, beside(model, body))
+    at_rest = basis[rows] / ClusterMotion.of(model, cluster).unit[rows, None]
+    return np.asarray(basis @ np.linalg.svd(at_rest)[2][-1])
+
+
+def singular_places(
+    model: Model, cluster: Cluster, path: Path, rows: Array, limb: Array
+) -> Iterator[float]:
+    """Places of a path at which rates ``rows`` of motors lose rank, where joints of ``limb`` move.
+
+    By changes of sign of their determinant on motions that are carried along, where there are as
+    many motors as joints, and else by zeros of their least singular value.
+    """
+    count = len(limb)
+    if len(rows) < count:
+        return
+    unit = path.part.unit
+
+    def basis(q: Array, like: Array | None = None) -> Array:
+        """Motions of the limb (columns, k), orthonormal, turned as those before them."""
+        every = motions(model, cluster, q[None])[0] / unit[:, None]
+        seen = np.concatenate([limb, rows]) * unit @ every
+        if not np.isfinite(every).all():
+            return np.full((len(unit), count), np.nan)
+        mine = every @ np.linalg.svd(seen)[2][:count].T
+        mine = np.linalg.qr(mine)[0]
+        if like is not None:
+            left, _, right = np.linalg.svd(mine.T @ like)
+            mine = mine @ (left @ right)
+        return np.asarray(mine)
+
+    def value(motion: Array) -> float:
+        if not np.isfinite(motion).all():
+            return math.nan
+        scaled = rows * unit @ motion
+        if len(rows) == count:
+            return float(np.linalg.det(scaled))
+        return float(np.linalg.svd(scaled, compute_uv=False)[-1])
+
+    bases = [basis(path.q[0])]
+    for q in path.q[1:]:
+        like = bases[-1] if np.isfinite(bases[-1]).all() else None
+        bases.append(basis(q, like))
+    values = np.array([value(x) for x in bases])
+    if len(rows) == count:
+        for n in np.flatnonzero(values[1:] * values[:-1] < 0.0).tolist():
+            low, high = float(n), n + 1.0
+            for _ in range(40):  # bisections of a step of a path, to where motors rest
+                middle = 0.5 * (low + high)
+                same = value(basis(path.at(middle), bases[n])) * values[n] > 0.0
+                low, high = (middle, high) if same else (low, middle)
+            yield low  # beyond it may be a change point, at which rates are not known
+        return
+    lowest = np.flatnonzero(values <= RANKLESS * np.nanmax(values))
+    yield from lowest.astype(float).tolist()

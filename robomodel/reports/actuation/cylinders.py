@@ -17,7 +17,6 @@ from robomodel.dynamics.actuators import maps
 from robomodel.dynamics.actuators.limbs import beside, columns_of
 from robomodel.mechanism.joints import Prismatic
 from robomodel.model import Model
-from robomodel.model.elements import Cluster
 from robomodel.reach.limb import limb_bodies
 from robomodel.reach.parts import Part
 from robomodel.reach.paths import Half, Path, joined, walk
@@ -138,7 +137,7 @@ def _cylinder(linkage: Linkage, rod: Rod, name: str, body: int, number: int) -> 
     )  # fmt: skip
     return Cylinder(
         name, joint.name, slides, rest, at, levers, angles,
-        tuple(_dead_points(cluster, linkage, own, held, column)),
+        tuple(_dead_points(linkage, path, own, held, column)),
         high * levers, low * levers, row,
     )  # fmt: skip
 
@@ -158,16 +157,21 @@ def _levers(path: Path, column: int, own: int) -> Array:
 
 
 def _dead_points(
-    cluster: Cluster, linkage: Linkage, own: int, held: Sequence[int], column: int
+    linkage: Linkage, within: Path, own: int, held: Sequence[int], column: int
 ) -> Iterator[float]:
     """Positions of a joint at which a slide rests while it moves, its limits passed."""
-    part = part_of(linkage.model, cluster, own, held)
-    path = _through(part, linkage.start, [c for c in held if c in part.columns], own)
-    if path is None:
-        return
+    part, path = within.part, within
+    if not path.ring:  # it goes on beyond limits
+        through = part_of(linkage.model, linkage.cluster, own, held)
+        beyond = _through(through, linkage.start, [c for c in held if c in through.columns], own)
+        if beyond is None:
+            return
+        part, path = through, beyond
     at = path.q[:, part.place[own]]
     start = float(at[path.start])
-    for n in np.flatnonzero(path.tangents[1:, column] * path.tangents[:-1, column] < 0.0).tolist():
+    turned = path.tangents[1:] * path.tangents[:-1] < 0.0
+    # where the joint turns back, too, its slide rests with it
+    for n in np.flatnonzero(turned[:, column] & ~turned[:, own]).tolist():
         step = path.step(n)
         low, high = 0.0, 1.5 * step.length
         first = float(path.tangents[n, column])
@@ -176,7 +180,7 @@ def _dead_points(
             same = float(step.at(middle)[1][column]) * first > 0.0
             low, high = (middle, high) if same else (low, middle)
         place = float(step.at(low)[0][part.place[own]])
-        if abs(place - start) <= BEYOND_LIMITS:
+        if path.ring or abs(place - start) <= BEYOND_LIMITS:
             yield round(place, 9) + 0.0
 
 

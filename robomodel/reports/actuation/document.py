@@ -49,6 +49,7 @@ DEAD_POINTS = {
     "both rest": "it turns back there, and its motors with it, while others move on",
     "not alone": "motors give it no torque there without torque on others of the limb",
 }
+UNDRIVEN = "it turns back there, while others move on"
 SIDES = ("lower", "upper")
 _Span: TypeAlias = "tuple[float, float] | None"  # the least and the greatest of values
 Designs: TypeAlias = "Sequence[tuple[str, Actuation]]"  # with names; that of a single one is empty
@@ -410,7 +411,8 @@ def _joint_notes(each: JointEnvelope) -> Iterator[str]:
         places = [f"{x.position:.4g}" for x in each.dead_points if x.kind == kind]
         if places:
             others = f", with {', '.join(each.rest)} at neutral" if each.rest else ""
-            yield f"{each.joint}: dead points at {', '.join(places)} {length}{others}: {effect}"
+            what = effect if each.actuators else UNDRIVEN
+            yield f"{each.joint}: dead points at {', '.join(places)} {length}{others}: {what}"
     if each.passive:
         yield (
             f"{each.joint}: motors are too few to push it alone; its torque is that whatever the "

@@ -320,7 +320,8 @@ def _drives(model: Model, envelopes: Sequence[JointEnvelope]) -> tuple[Drive, ..
     ratios: dict[str, list[Ratio]] = {each.name: [] for each in model.actuators}
     for each in envelopes:
         for name, values in zip(each.actuators, each.ratios.T, strict=True):
-            line, wide = each.span(values), each.span(values, anywhere=True)
+            line = each.span(values, motor=name)
+            wide = each.span(values, motor=name, anywhere=True)
             if line is not None and wide is not None:
                 ratios[name].append(Ratio(each.joint, *line, *wide))
     return tuple(

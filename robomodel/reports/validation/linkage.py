@@ -19,6 +19,7 @@ from robomodel.model.elements import Cluster, Joint, spanning_start, units_of
 from robomodel.model.model import Model
 from robomodel.model.spins import find_spins
 from robomodel.reach import dead_points
+from robomodel.reach.crossings import unwound
 from robomodel.reach.curves import Curve, Singularity, curves
 from robomodel.reach.groups import Group, merged
 from robomodel.reach.limb import limb_bodies
@@ -148,8 +149,7 @@ class LinkageStudy:
         cluster = self.motion.cluster
         start = spanning_start(cluster, np.array(cluster.start))
         groups = next(x.groups for x in reachable(self.model).linkages if x.cluster is cluster)
-        at, whole = np.array(q), np.concatenate([group.whole for group in groups])
-        at[whole] -= math.tau * np.round((at - start)[whole] / math.tau)
+        at = unwound(np.array(q), start, np.concatenate([group.whole for group in groups]))
         pairs = zip(cluster.joints, cluster.geometry.links, strict=True)
         return {name: round(float(at[link.q]), 9) + 0.0
                 for name, link in pairs if link.joint.nq == 1}  # fmt: skip
