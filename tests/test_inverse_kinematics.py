@@ -516,6 +516,24 @@ def _singularities(model: rm.Model) -> list[Array]:
     return [at(brentq(rate, a, b, xtol=1e-15)) for a, b in ends]
 
 
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize(("name", "joint_name"), [("crank_rocker", "crank_joint"),
+                                                  ("four_bar", "joint3")])  # fmt: skip
+@pytest.mark.parametrize("wanted", [50.0, -400.0, 1.0])
+def test_turns_of_targets_count(name: str, joint_name: str, wanted: float) -> None:
+    """Of joints that turn fully, with their loops closed as at the target less whole turns."""
+    model = rm.robots.load(name)
+    q = InverseKinematics(model, JointTask(joint_name)).solve(model.neutral(), {joint_name: wanted})
+    assert model.joint_positions(q)[joint_name] == pytest.approx(wanted, abs=1e-9)
+    assert np.max(np.abs(model.residual(q))) < 1e-12
+    assert model.is_reachable(q)
+    once = model.configuration({joint_name: np.remainder(wanted, 2.0 * np.pi)})
+    link_name = model.bodies[1].name
+    np.testing.assert_allclose(
+        rm.frame_pose(model, q, link_name), rm.frame_pose(model, once, link_name), atol=1e-9
+    )
+
+
 @pytest.mark.slow
 def test_actuators_are_followed() -> None:
     model, rng = rm.robots.load("tello"), np.random.default_rng(7)

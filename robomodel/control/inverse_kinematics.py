@@ -20,7 +20,7 @@ from robomodel.control.programme import (
 )
 from robomodel.control.quadratic import IncompatibleBoundsError, InfeasibleError
 from robomodel.control.search import Search, bases_of, closed, retracted, retraction
-from robomodel.control.tasks import FrameTask, JointTask, PointTask, Task
+from robomodel.control.tasks import FrameTask, JointTask, PointTask, Task, TaskPiece
 from robomodel.dynamics.kinematics.frames import FrameLike
 from robomodel.errors import as_real, few, warn
 from robomodel.kernels.function import TracedFunction
@@ -188,6 +188,7 @@ class InverseKinematics(Controller):
         chooses among configurations that reach the others' targets. If a search from q fails,
         others start from reachable configurations with q's floating base, the nearest by the
         tasks first. Linkages stay on the assembly mode of q: what is returned is reachable from it.
+        Turns of joints without limits count: a crank's target 50 rad is seven turns from 6.02.
 
         Args:
             q: Start of the search (..., nq).
@@ -213,7 +214,7 @@ class InverseKinematics(Controller):
         at = np.broadcast_to(at, (*batch, model.nq)).reshape(-1, model.nq)
         numbers = np.broadcast_to(numbers, (*batch, self._tasks.size))
         numbers = numbers.reshape(-1, self._tasks.size)
-        start = closed(model, at)
+        start = _wound(model, self._tasks.pieces, numbers, closed(model, at))
         search = self._search(numbers, start)
         search.finish(iterations, tolerance)
         elsewhere: dict[int, list[str]] = {}
@@ -502,6 +503,25 @@ def _components(model: Model, q: Array, rows: Indices) -> Iterator[tuple[Indices
         left = left[~mine]
         if len(left):
             reach = from_configuration(model, q[left[0]])
+
+
+def _wound(model: Model, pieces: Sequence[TaskPiece], targets: Array, q: Array) -> Array:
+    """Closed q (n, nq) with hinges of linkages that turn fully by whole turns nearer to targets."""
+    if not any(isinstance(piece.task, JointTask) for piece in pieces):
+        return q
+    whole = dict[int, int]()  # spanning positions → places in q
+    for linkage in reachable(model).linkages:
+        places = np.concatenate([group.whole for group in linkage.groups])
+        first, at = linkage.cluster.spanning_q.start, linkage.cluster.q.start
+        whole |= {first + n: at + n for n in places.tolist() if linkage.cluster.implicit}
+    result = q.copy()
+    for piece in pieces:
+        for n, name in enumerate(piece.task.names if isinstance(piece.task, JointTask) else ()):
+            place = whole.get(model.nodes[model.joint_names.index(name)].q)
+            if place is not None:
+                away = targets[:, piece.first + n] - result[:, place]
+                result[:, place] += math.tau * np.round(away / math.tau)
+    return result
 
 
 @cached_on_model
