@@ -544,3 +544,38 @@ def test_transmission_angles_of_a_knee_behind_a_belt() -> None:
     assert found.least.angle == pytest.approx(min(ends), abs=1e-9)
     assert found.most.angle == pytest.approx(math.pi / 2, abs=1e-9)
     assert cosine(found.most.at) == pytest.approx(0.0, abs=1e-9)
+
+
+def test_a_rocker_that_is_drawn_at_its_dead_point_turns_back_there() -> None:
+    """Crank and rod in line: it rests, but moves on with them, to where they are in line again.
+
+    Its angles are of triangles of the ground link, the rocker and both, or their difference.
+    """
+    a, b, c, d = 0.2, 0.8, 0.5, 0.9
+    inner = [math.acos((c * c + d * d - r * r) / (2.0 * c * d)) for r in (b + a, b - a)]
+    turned = math.acos((d * d + (a + b) ** 2 - c * c) / (2.0 * d * (a + b)))  # of the crank
+    way = np.array([math.cos(turned), math.sin(turned), 0.0])
+
+    def at(x: Array) -> str:
+        return " ".join(repr(float(each)) for each in x)
+
+    model = rm.load(
+        robot(
+            link("crank"), link("rod"), link("rocker"),
+            joint("turn", "base", "crank", more='<limit effort="9" velocity="9"/>'),
+            joint("pin", "crank", "rod", at(a * way)),
+            joint("swing", "base", "rocker", f"{d} 0 0"),
+            loop("end", "revolute", "rod", "rocker", at(b * way),
+                 at((a + b) * way - np.array([d, 0.0, 0.0]))),
+        )
+    )  # fmt: skip
+    assert model.constraint_jacobian(model.neutral())[2, 0] == pytest.approx(0.0, abs=1e-12)
+    for held in (None, model.neutral()):
+        found = rm.joint_range(model, "swing", held)
+        assert (found.lower, found.upper) == pytest.approx((0.0, inner[0] - inner[1]), abs=1e-9)
+        assert (found.lower_by, found.upper_by) == ("end", "end")
+        assert {found.lower_end.searched, found.upper_end.searched} == {False}
+    (row,) = rm.actuation(model, rows=["swing"]).as_dict()["joints"]
+    assert 0.1 < row["velocity"] < 9.0
+    for each in rm.approximate_tree(model).errors.values():
+        assert each.worst < 100.0

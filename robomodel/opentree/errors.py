@@ -39,7 +39,7 @@ from robomodel.records import dataclass
 from robomodel.scalars import Scalar, stack, unstack
 from robomodel.spatial import RigidInertia
 from robomodel.spatial.vectors import as_matrix
-from robomodel.tolerances import TINY
+from robomodel.tolerances import NOTHING, TINY
 
 FITTED, WORK = (200, 1600), 4e8  # states of a fit: few where n nv (11 bodies)² is more work
 FALL = 10.0  # rad/s², m/s²: accelerations of robots on which gravity has no effect
@@ -309,7 +309,9 @@ class Measure:
                     weak[name] = share
                 scale[:, part] = given
         exact = states.accelerations(rows)
-        scale = np.maximum(scale, TINY)
+        # where a joint rests, as at its dead points, nothing is relative to its motion
+        rests = scale <= NOTHING * np.median(scale, axis=0)
+        scale = np.where(rests, np.inf, np.maximum(scale, TINY))
         return cls(states, tuple(places), tuple(rows), exact, scale, efforts, weak)
 
     def scales(self, tree: TreeMap) -> Array:

@@ -88,6 +88,9 @@ class Path:
         part, place = self.part, self.part.place[column]
         at = self.q[:, place]
         net = float(at[-1] - at[0])
+        if np.max(np.abs(self.tangents[:, column])) <= MOVES:  # it rests
+            here = RangeEnd(float(at[self.start]), "", "")
+            return here, here
         if self.ring and abs(net) > math.pi:
             return RangeEnd(-math.inf, "", ""), RangeEnd(math.inf, "", "")
         result = []
@@ -96,7 +99,7 @@ class Path:
             x, kind, by = float(at[n]), *self._end(n)
             turned = self._turn(column, n)
             if turned is not None and sign * (turned[0] - x) >= -WITHIN:
-                x, kind, by = turned[0], "dead point", turned[1]
+                x, kind, by = round(turned[0], 12) + 0.0, "dead point", turned[1]
             if (
                 not kind
                 and not self.ring
@@ -129,7 +132,7 @@ class Path:
             pairs = [((a if a >= 0 else count - 2), b if b < count else 1) for a, b in pairs]
         rates = self.tangents[:, column]
         for a, b in pairs:
-            if a >= 0 and b < count and rates[a] * rates[b] < 0.0:
+            if a >= 0 and b < count and rates[a] * rates[b] <= 0.0:
                 q, tangent = self._located(a, column)
                 return self.part.position(q, column), self.part.loop_of(tangent, q, [column])
         return None
@@ -195,7 +198,7 @@ def follow(
     """The path from q on which ``held`` columns rest and a joint of ``column`` moves.
 
     It ends at dead points of the columns ``telling``. None where more than one freedom is left
-    beside spins of rods, or the joint rests. Joints that q has beyond a limit may go back, but no
+    beside spins of rods. Joints that q has beyond a limit may go back, but no
     further.
     """
     halves = halves_from(part, q, held, column, telling)
@@ -208,7 +211,7 @@ def halves_from(
 ) -> tuple[Half, Half] | tuple[()]:
     """The halves of :func:`follow`, back and forth, to be followed; none where it gives None."""
     motions = without_idle(part.null(q, held), part.interest)
-    if motions.shape[1] != 1 or abs(float(motions[column, 0])) < MOVES:
+    if motions.shape[1] != 1:
         return ()
     ahead = motions[:, 0] * (1.0 if motions[column, 0] > 0.0 else -1.0)
     rows = part.rows_of(telling)

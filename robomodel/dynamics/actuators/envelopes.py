@@ -218,6 +218,7 @@ class JointEnvelope(JointLimits):
         if not np.any(finite):
             return None
         among = values[np.isfinite(values)] if anywhere else on[finite]
+        among = np.where(np.abs(among) <= NOTHING * np.max(np.abs(among)), 0.0, among)  # rounding
         ends = [float(np.min(among)), float(np.max(among))]
         for each in self.dead_points:
             stuck = each.kind in ("motors rest", "not alone")
@@ -668,13 +669,18 @@ def inverses(matrices: Array) -> Array:
 
 
 def _least(values: Array, start: int, dead: float) -> float:
-    """The least value; if some vanish, as that at a ``dead`` point may, that at the start."""
+    """The least value; if some vanish, as that at a ``dead`` point may, that at the start.
+
+    Where the start is a dead point itself, the median.
+    """
     finite = values[np.isfinite(values)]
     if not len(finite):
         return math.inf
-    least, at_start = float(np.min(finite)), float(values[start])
-    vanishes = math.isfinite(at_start) and min(least, dead) <= DEAD_TORQUE * at_start
-    return at_start if vanishes else least
+    usual, at_start = float(np.median(finite)), float(values[start])
+    if math.isfinite(at_start) and at_start > DEAD_TORQUE * usual:
+        usual = at_start
+    least = float(np.min(finite))
+    return usual if min(least, dead) <= DEAD_TORQUE * usual else least
 
 
 # ---- configurations ------------------------------------------------------------------------------
