@@ -358,3 +358,31 @@ def test_a_file_that_is_open_at_its_start_is_told() -> None:
     assert found.severity == "note"
     # at zero all links lie along x: 0.5 + 1 against 1.1 + 0.7
     assert found.value == pytest.approx(0.3, abs=1e-12)
+
+
+def test_a_continuum_of_ways_to_close_is_not_counted() -> None:
+    """A rhombus folded over its crank puts the tip of its arm on the hinge of a rocker beside it.
+
+    The rod between both is as long as the rocker, and turns freely there. Where the rhombus is
+    open, rod and rocker close on either side.
+    """
+    c, s = math.cos(0.7), math.sin(0.7)
+    far = 0.5 * math.hypot(1.0 + c, s)  # half of the line from the hinge to the arm's tip
+    side = math.sqrt(1.2**2 - far**2)
+    way = np.array([1.0 + c, s]) / (2.0 * far)
+    end = far * way + side * np.array([-way[1], way[0]])
+    tip, rod = f"{c!r} {s!r} 0", end - 2.0 * far * way
+    text = robot(
+        *(link(name) for name in ("crank", "bar", "arm", "rod", "rocker")),
+        joint("a", "base", "crank", mark=True),
+        joint("b", "crank", "bar", tip, mark=False),
+        joint("c", "base", "arm", "1 0 0", mark=False),
+        joint("d", "arm", "rod", tip, mark=False),
+        joint("e", "base", "rocker", mark=False),
+        loop("one", "revolute", "bar", "arm", "1 0 0", tip),
+        loop("two", "revolute", "rod", "rocker", f"{float(rod[0])!r} {float(rod[1])!r} 0",
+                   f"{float(end[0])!r} {float(end[1])!r} 0"),
+    )  # fmt: skip
+    (found,) = (x for x in rm.validate(rm.load(text)).findings if x.check == "branches")
+    assert "closes in 2 ways that were found and infinitely many others with" in found.message
+    assert found.value == 2

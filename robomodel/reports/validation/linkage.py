@@ -96,7 +96,8 @@ class LinkageStudy:
     ``start_condition``: 1/σ there, infinite if singular, nan if open. ``gap``: the largest residual
     in so many ``states``. ``outside``: how far the neutral configuration is out of the limits.
     ``branches``: number of ways in which it closes with its independent joints at neutral, limits
-    aside. ``coordinates``: its independent joints, by groups of joints that conditions relate.
+    aside; ``continuum``: in infinitely many others, too. ``coordinates``: its independent joints,
+    by groups of joints that conditions relate.
     ``limb``: joints of one freedom that carry the limb; ``reaches``: how far these go, in words;
     ``ranges``: theirs, and those of joints with limits that follow from couplings or paths.
     ``modes``: assembly modes that were found within limits; 0: none were sought.
@@ -123,6 +124,7 @@ class LinkageStudy:
     states: int
     outside: float
     branches: int
+    continuum: bool
     coordinates: tuple[Coordinates, ...]
     sweeps: tuple[Curve, ...]
     groups: tuple[tuple[str, ...], ...]
@@ -261,7 +263,7 @@ def study(model: Model, cluster: Cluster, rotors: Turned, before: Known) -> Link
     sweeps = _with_ranges(model, motion, start, columns, reaches.halves)
     gaps = [sweep.gap for sweep in sweeps] + [float(np.max(motion.geometry.gap(samples)))]
     states = len(samples) + sum(len(sweep.joints) for sweep in sweeps)
-    branches = _branches(motion, start, rng)
+    branches, continuum = _branches(motion, start, rng)
     file_start = _file_start(model, cluster)
     residuals, linear = np.abs(motion.geometry.evaluate(file_start)[0]), motion.geometry.linear
     couplings = zip(linear, residuals[len(residuals) - len(linear) :], strict=True)
@@ -285,6 +287,7 @@ def study(model: Model, cluster: Cluster, rotors: Turned, before: Known) -> Link
         states=states,
         outside=max(0.0, -float(np.min(motion.rooms(start)))),
         branches=len(branches),
+        continuum=continuum,
         coordinates=tuple(_coordinates(model, motion, leading, before)),
         sweeps=tuple(sweeps),
         groups=_groups(motion, samples),
@@ -465,10 +468,13 @@ def _start_condition(motion: ClusterMotion, q: Array, leading: _Leading) -> floa
     return math.inf if weak or regular < 1e-6 else 1.0 / regular
 
 
-def _branches(motion: ClusterMotion, start: Array, rng: np.random.Generator) -> list[Array]:
+def _branches(
+    motion: ClusterMotion, start: Array, rng: np.random.Generator
+) -> tuple[list[Array], bool]:
     """Configurations of other ways to close with the same independent joints, nearest first.
 
-    None if a motion that the independent joints leave free gives infinitely many.
+    And whether there is a continuum of ways, in which others move while these rest: none of these
+    are among them.
     """
     columns, count = list(motion.cluster.columns), RANDOM_STARTS
     moves = rng.uniform(-math.pi, math.pi, (count, len(motion.columns))) * motion.unit
@@ -482,11 +488,18 @@ def _branches(motion: ClusterMotion, start: Array, rng: np.random.Generator) -> 
         ]
         if min(float(np.max(np.abs(x))) for x in differences) > 1e-4:
             configurations.append(motion.geometry.integrate(start, differences[0] * motion.unit))
-    if len(configurations) >= count // 4:
-        return []
+    found = np.array(configurations)
+    k = np.delete(motion.geometry.evaluate(found)[1] * motion.unit, columns, axis=2)
+    sizes = np.linalg.svd(k, compute_uv=False)
+    loose = sizes[:, k.shape[2] - 1] <= WEAK * sizes[:, 0] if k.shape[2] else np.zeros(len(found))
+    moving = [n for n in np.flatnonzero(loose).tolist() if n]
+    if len(moving) <= MODES:  # some that are single, of two ways that are one
+        moving = []
     away = [float(np.max(np.abs(motion.geometry.difference(start, q)))) for q in configurations]
     order = sorted(range(len(away)), key=lambda n: round(away[n], 9))  # rounding parts no ties
-    return [configurations[n] for n in order]
+    left = [configurations[n] for n in order if n not in moving]
+    # a ball of which some velocities rest goes to infinitely many positions, too
+    return ([], False) if len(left) >= count // 4 else (left, bool(moving))
 
 
 def _assembly_modes(model: Model, motion: ClusterMotion, rng: np.random.Generator) -> int:

@@ -236,7 +236,7 @@ def check_closing(context: CheckContext) -> Iterator[Finding]:
                 linkage.outside,
                 "rad or m",
             )
-        if linkage.branches > 1 or linkage.modes > 1:
+        if linkage.branches > 1 or linkage.modes > 1 or linkage.continuum:
             at_drawn = "the one nearest to where the file puts its joints"
             if math.isinf(linkage.start_condition):
                 at_drawn = "one of those through where the file puts its joints, which is singular"
@@ -244,10 +244,9 @@ def check_closing(context: CheckContext) -> Iterator[Finding]:
                 "branches",
                 source,
                 (
-                    f"closes in {linkage.branches} ways that were found with the independent "
-                    f"joints of cluster '{cluster.name}' at neutral; the neutral configuration is "
-                    f"on {at_drawn}"
-                    if linkage.branches > 1
+                    f"closes in {ways_to_close(linkage)} with the independent joints of cluster "
+                    f"'{cluster.name}' at neutral; the neutral configuration is on {at_drawn}"
+                    if linkage.branches > 1 or linkage.continuum
                     else f"closes in other ways than that of cluster '{cluster.name}' at neutral"
                 )
                 + _other_modes(linkage),
@@ -255,6 +254,12 @@ def check_closing(context: CheckContext) -> Iterator[Finding]:
                 linkage.branches,
                 "ways",
             )
+
+
+def ways_to_close(linkage: LinkageStudy) -> str:
+    """How many ways to close were found."""
+    number = "one way" if linkage.branches == 1 else f"{linkage.branches} ways that were found"
+    return number + " and infinitely many others" * linkage.continuum
 
 
 def _other_modes(linkage: LinkageStudy) -> str:

@@ -326,10 +326,10 @@ def _summary(linkage: LinkageStudy) -> str:
         if linkage.gap < CLOSED
         else f"The loops do not close everywhere: they stay open by {linkage.gap:.2g}.",
     ]
-    if linkage.branches > 1:
+    if linkage.branches > 1 or linkage.continuum:
         sentences.append(
             "With the independent joints at neutral it can be put together in "
-            f"{linkage.branches} ways that were found; the first drawing is the one that the model "
+            f"{mechanics.ways_to_close(linkage)}; the first drawing is the one that the model "
             "uses" + (", and the robot does not get to all others." if linkage.mode else ".")
         )
     sentences += _singularities(linkage)
