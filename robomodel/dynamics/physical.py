@@ -345,10 +345,7 @@ def _root(gram: Array) -> Array:
 
 def _newton(triangle: Array, gradient: Array) -> Array:
     """-(Rᵀ R)⁻¹ gradient."""
-    from scipy.linalg import solve_triangular  # not needed until something is fitted
-
-    half = solve_triangular(triangle, gradient, trans="T")
-    return -np.asarray(solve_triangular(triangle, half))
+    return -np.asarray(np.linalg.solve(triangle, np.linalg.solve(triangle.T, gradient)))
 
 
 def _least(along: tuple[float, Array, Array], data: float, bend: float) -> float:
@@ -379,14 +376,13 @@ def solved(matrix: Array, right: Array) -> Array:
     only rounding errors tell from singular ones (data that leave a combination open beside a prior
     of nearly no weight) get what rounding errors are worth.
     """
-    from scipy.linalg import cho_factor, cho_solve  # not needed until something is fitted
-
     scale = 1.0 / np.sqrt(np.diag(matrix))
     unit = matrix * np.outer(scale, scale)
     try:
-        factor = cho_factor(unit)
+        factor = np.linalg.cholesky(unit)
     except np.linalg.LinAlgError:
-        factor = cho_factor(unit + len(unit) ** 2 * np.finfo(float).eps * np.eye(len(unit)))
-    shape = (-1,) + (1,) * (right.ndim - 1)
-    result: Array = scale.reshape(shape) * cho_solve(factor, scale.reshape(shape) * right)
-    return result
+        more = len(unit) ** 2 * np.finfo(float).eps * np.eye(len(unit))
+        factor = np.linalg.cholesky(unit + more)
+    scales = scale.reshape((-1,) + (1,) * (right.ndim - 1))
+    half = np.linalg.solve(factor, scales * right)
+    return np.asarray(scales * np.linalg.solve(factor.T, half))

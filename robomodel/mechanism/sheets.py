@@ -36,7 +36,7 @@ from robomodel.mechanism.continuation import (
 from robomodel.mechanism.walks import LONGEST_LEAD
 from robomodel.tolerances import CLOSED, EXACTLY_CLOSED, NEARLY_CLOSED, TINY, WITHIN
 
-STRIDE = 1.0  # [rad, sizes] at most
+FIRST, STRIDE = 0.5, 1.0  # [rad, sizes]: at first, and at most
 # of a stride's length: what Newton's method shall add to it; of joints' ranges: where strides can
 # be no longer, a way has come to its end
 CORRECTION, LEAST = 0.1, 3e-4
@@ -220,7 +220,7 @@ class Sheet:
         """
         p = p[np.arange(len(p.q))]  # a copy, whose rows are moved
         now, until, arrived = np.zeros(len(ways)), np.ones(len(ways)), np.zeros(len(ways), bool)
-        bends, longest = np.zeros((len(ways), self.along.columns)), np.full(len(ways), STRIDE)
+        bends, longest = np.zeros((len(ways), self.along.columns)), np.full(len(ways), FIRST)
         going = np.arange(len(ways))
         for _ in range(LONGEST_LEAD):
             if not len(going):

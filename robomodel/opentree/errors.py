@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from robomodel.arrays import Array, median
+from robomodel.arrays import Array, median, quantile
 from robomodel.dynamics.kinematics.state import (
     NO_FORCES,
     Configuration,
@@ -33,7 +33,7 @@ from robomodel.dynamics.recursions.rnea import forces_at
 from robomodel.dynamics.tree_map import TreeMap
 from robomodel.model.elements import joint_slices
 from robomodel.model.model import Model
-from robomodel.opentree.tree_joints import ClusterTree
+from robomodel.opentree.tree_joints import TOLD, ClusterTree, states_within
 from robomodel.reach.limb import LIMB_SEED
 from robomodel.records import dataclass
 from robomodel.scalars import Scalar, stack, unstack
@@ -77,7 +77,7 @@ class Error(_Error):
     @classmethod
     def of(cls, errors: Array) -> Error:
         """Errors (n, velocities) of a joint; its component with the largest median counts."""
-        component = int(np.argmax(np.median(errors, axis=0)))
+        component = int(np.argmax(quantile(errors, 0.5)))
         return cls(errors[:, component], float(np.max(errors)))
 
     def is_worse(self, other: Error) -> bool:
@@ -214,7 +214,7 @@ def exact_states(
     balanced. ``check``: draw other states than for a fit. ``seed``: of these.
     """
     rng = np.random.default_rng(seed + check)
-    n = 800  # states at which errors are told
+    n = states_within(model, TOLD)
     if not check:
         work = model.nv * (11.0 * len(model.bodies)) ** 2
         n = int(np.clip(WORK / max(work, 1.0), *FITTED))
@@ -305,7 +305,7 @@ class Measure:
                 with np.errstate(over="ignore"):  # the greatest number is no limit
                     given = np.minimum(scale[:, part], effort * mobility[:, part])
                 share = given[:, 0] / np.maximum(scale[:, part.start], TINY)
-                if np.median(share) < WEAK:
+                if median(share) < WEAK:
                     weak[name] = share
                 scale[:, part] = given
         exact = states.accelerations(rows)

@@ -24,7 +24,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from robomodel.arrays import Array, Mask
+from robomodel.arrays import Array, Mask, median, quantile
 from robomodel.dynamics.kinematics.state import on_arrays
 from robomodel.dynamics.physical import CannotExistError, Cone, ParameterPrior, newton
 from robomodel.dynamics.recursions.regressor import regressor
@@ -185,7 +185,7 @@ class Problem:
     def weights(self, z: Array, importance: Array) -> Array:
         """Weights (n, nv) by which squares are as absolute values, near z."""
         error = np.abs(self.rows @ z - self.off)
-        usual = np.median(error, axis=0) + NOTHING
+        usual = quantile(error, 0.5) + NOTHING
         # errors below 0.3 of the median count as squares
         shares = usual / np.maximum(error, 0.3 * usual)
         return np.asarray(importance * shares / (2.0 * len(usual)))
@@ -215,7 +215,7 @@ def fits(
     """
     ways = np.eye(len(fit.nominal))[:, fit.free]
     z, gamma, left = (np.zeros(ways.shape[1]), FIRST, list(REWEIGHTED))
-    weights = importance / (fit.size + np.median(fit.size) + TINY)[:, None]
+    weights = importance / (fit.size + median(fit.size) + TINY)[:, None]
     if only is not None:
         z, gamma, left = fit.last, only, []
         weights = fit.weights(z, importance)
@@ -263,13 +263,13 @@ def _assumed(
         for ten in tens.values()
         if ten[0] > 0.0
     ]
-    length = 0.1 * float(np.median(extents)) if extents else 0.01
+    length = 0.1 * median(extents) if extents else 0.01
     cones = []
     for n, ten in tens.items():
         # a body starts with at least 1e-4 of the tree's mass
         nominal[size * n : size * (n + 1)] = _raised(ten, 1e-4 * total, length)
         cones.append(Cone.of(size * n, nominal[size * n : size * (n + 1)]))
-    inertia = np.median(np.diagonal(mass, axis1=1, axis2=2), axis=0)
+    inertia = quantile(np.diagonal(mass, axis1=1, axis2=2), 0.5)
     usual = dict(zip(tree.dof_names, inertia.tolist(), strict=True))
     least = min(usual.values())
     ratios = {name: k for each in tree.couplings for name, k in _largest(each.terms)}

@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from robomodel.arrays import Array
+from robomodel.arrays import Array, median
 from robomodel.description import Description, JointCoupling, Limits, Mimic
 from robomodel.dynamics.actuators.envelopes import efforts_at
 from robomodel.dynamics.lumped import (
@@ -368,8 +368,8 @@ class OpenTree(Model):
         weak = self.basis.measure.weak
         if name not in weak:
             return ""
-        least = min(float(np.median(share)) for share in weak.values())
-        motion = percent(float(np.median(error.each * weak[name])))
+        least = min(median(share) for share in weak.values())
+        motion = percent(median(error.each * weak[name]))
         return (
             f"efforts of {few(list(weak))} give as little as {percent(least)} of the accelerations "
             f"of a motion as large as gravity's, and errors are relative to what they give: "

@@ -44,7 +44,9 @@ from robomodel.tolerances import MOVES, NOTHING, SAME, WITHIN
 if TYPE_CHECKING:
     from numpy.polynomial import Chebyshev
 
-DRAWN = (600, 800)  # configurations on the sheet of the joints: for a fit, and for its errors
+# configurations on the sheet of the joints, for a fit, and for its errors: few where closing n of
+# linkages, which takes 10 joints³ operations, is more work
+DRAWN, TOLD, WORK = (400, 600), (400, 800), 4e8
 LEAST_DISPLACED = 1e-3  # m, of displacement, below which nothing needs to follow
 CHANGE, NEAR = 0.5, 0.7  # of the least singular value beside: at, and next to, a change point
 PIT, BESIDE, OPPOSITE = 0.2, 200, -0.9  # the same of several freedoms; of so many; cosine of these
@@ -180,12 +182,19 @@ def tree_joints(
         moving.append(chosen(model, cluster.index, wanted))
     reached = sheet(model, tuple(b for choice, bodies in zip(choices, moving, strict=True)
                                 if choice.cluster.kind == "loops" for b in bodies))  # fmt: skip
-    draws = [reached.draw(np.random.default_rng(seed + n), size) for n, size in enumerate(DRAWN)]
+    sizes = (states_within(model, some) for some in (DRAWN, TOLD))
+    draws = [reached.draw(np.random.default_rng(seed + n), size) for n, size in enumerate(sizes)]
     ways = [_spanning(model, np.concatenate([model.neutral()[None], q])) for q in draws]
     return [
         choice.tree(bodies, [at[:, choice.cluster.spanning_q] for at in ways])
         for choice, bodies in zip(choices, moving, strict=True)
     ]
+
+
+def states_within(model: Model, limits: tuple[int, int]) -> int:
+    """How many configurations are looked at, between these limits."""
+    closing = sum(10.0 * len(c.bodies) ** 3 for c in model.clusters if c.kind == "loops")
+    return int(np.clip(WORK / max(closing, 1.0), *limits))
 
 
 def goes_free(joint: Joint) -> bool:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from numpy.random import Generator
 
 # ways at once that begin at the origin; chords in turn, for each joint, until places are uniform;
-# chords from these to a draw
+# chords in turn from these, each of which ends with a draw
 WALKS, SWEEPS, CHORDS = 96, 3, 2
 OFTEN = 0.2  # of targets in a box: with less of them reached, draws are on chords
 
@@ -145,13 +145,15 @@ class Explored:
         return there, arrived
 
     def _on_chords(self, rng: Generator, count: int) -> Places:
-        """Places on chords from some of those that are known."""
-        size = len(self.found.q)
-        p = self.found[rng.permutation(size)[:count] if count <= size
-                       else rng.integers(size, size=count)]  # fmt: skip
-        for ways in _orthogonal(rng, self._axes, count)[:CHORDS]:
+        """Places on chords, one after the other, from some of those that are known."""
+        size, some = len(self.found.q), math.ceil(count / CHORDS)
+        p = self.found[rng.permutation(size)[:some] if some <= size
+                       else rng.integers(size, size=some)]  # fmt: skip
+        places = list[Places]()
+        for ways in _orthogonal(rng, self._axes, some)[:CHORDS]:
             p = self._along_chords(rng, p, ways)
-        return p
+            places.append(p)
+        return together(places)[:count]
 
     def _along_chords(self, rng: Generator, p: Places, ways: Array) -> Places:
         """Places anywhere on the chords through p along ways (n, k).
