@@ -44,6 +44,7 @@ from robomodel.reports.validation import number_checks as numbers
 from robomodel.reports.validation import twin_checks as twins
 from robomodel.reports.validation.context import CheckContext
 from robomodel.reports.validation.linkage import Choice, LinkageStudy
+from robomodel.running import uncollected
 from robomodel.tolerances import CLOSED
 from robomodel.vocabulary.checks import check_plausible
 
@@ -113,6 +114,7 @@ def validate(model: object, *, reference: object = None, **options: Any) -> Repo
     return of_model(loaded, [each.message for each in caught], right)
 
 
+@uncollected()
 def of_model(
     model: Model,
     issues: Iterable[Warning | str] = (),
