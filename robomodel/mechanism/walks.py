@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from robomodel.arrays import Array, Indices
-from robomodel.mechanism.continuation import Continuation, Ends, Points, joined
+from robomodel.mechanism.continuation import (
+    FAR,
+    FINE,
+    LIMIT,
+    TURN,
+    Continuation,
+    Ends,
+    Points,
+    joined,
+)
 from robomodel.mechanism.roots import root
 from robomodel.records import dataclass
 from robomodel.tolerances import CONVERGED, MOVES, NOTHING, ROUNDING, SINGULAR, TINY, WITHIN
@@ -50,13 +59,13 @@ def wander(
     random = np.asarray(WALK_STRIDE * 0.5 ** (rng.geometric(LONG_SHARE, len(p.q)) - 1), dtype=float)
     for _ in range(strides):
         there, ends, over = along.advance(p, d, random if lengths is None else lengths)
-        fine, met = ends == Ends.FINE, np.flatnonzero(ends == Ends.LIMIT)
+        fine, met = ends == FINE, np.flatnonzero(ends == LIMIT)
         if len(met):
             by = along.limits.rows[np.argmax(over[met], axis=1)]
             normal = np.einsum("nc,ncm->nm", by, p.n[met])
             size = np.maximum(np.sum(normal**2, axis=1, keepdims=True), NOTHING)
             d[met] -= 2.0 * np.sum(normal * d[met], axis=1, keepdims=True) / size * normal
-        d[~fine & (ends != Ends.LIMIT)] *= -1.0
+        d[~fine & (ends != LIMIT)] *= -1.0
         on = np.flatnonzero(fine)
         p = p.put(on, there[on])
     return p, d
@@ -102,8 +111,8 @@ def lead(
         there, end, over[going] = along.advance(here, way, longest[going])
         left = goal[going] - there.q[:, places]
         size = np.linalg.norm(left, axis=1)
-        nearer = (end == Ends.FINE) & (size < off[going])
-        ends[going] = np.where(nearer, Ends.FINE, np.where(end, end, Ends.TURNED))
+        nearer = (end == FINE) & (size < off[going])
+        ends[going] = np.where(nearer, FINE, np.where(end, end, TURN))
         on = going[nearer]
         p.move(on, there[np.flatnonzero(nearer)])
         missing[on], off[on] = left[nearer], size[nearer]
@@ -115,7 +124,7 @@ def lead(
         if alike is not None:
             going = going[~np.isin(alike[going], alike[off <= CONVERGED])]
     arrived = off <= CONVERGED
-    return p, np.where(arrived, Ends.FINE, np.where(ends, ends, Ends.FAR)), over
+    return p, np.where(arrived, FINE, np.where(ends, ends, FAR)), over
 
 
 # ---- a path of one freedom -----------------------------------------------------------------------

@@ -18,7 +18,7 @@ from dataclasses import replace
 import numpy as np
 
 from robomodel.arrays import Array, Indices, Mask
-from robomodel.mechanism.continuation import Continuation, Ends, Points, joined
+from robomodel.mechanism.continuation import FINE, Continuation, Points, joined
 from robomodel.mechanism.roots import root
 from robomodel.mechanism.walks import WALK_STRIDE, wander
 from robomodel.reach.crossings import unwound
@@ -349,7 +349,7 @@ class _Search:
         there, ends = along.stride(start, ways)
         for _ in range(4):
             over = along.limits.beyond(there.q)
-            passed = np.flatnonzero(np.any(over > WITHIN, axis=1) & (ends == Ends.FINE))
+            passed = np.flatnonzero(np.any(over > WITHIN, axis=1) & (ends == FINE))
             if not (back and len(passed)):
                 break
             for n in passed.tolist():
@@ -361,7 +361,7 @@ class _Search:
             there = there.put(passed, again)
         within = np.all(along.limits.beyond(there.q) <= WITHIN, axis=1)
         values = self.sigma(there, self.choices[some])
-        return there, values, within & (ends == Ends.FINE)
+        return there, values, within & (ends == FINE)
 
     def take(self, some: Indices, there: Points, values: Array, fine: Mask) -> None:
         """Strides that are fine; the others are to be shorter, and end where they are too short."""

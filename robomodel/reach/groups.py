@@ -28,9 +28,9 @@ from robomodel.mechanism.constraints import (
 )
 from robomodel.mechanism.continuation import (
     CROSSING,
+    FINE,
     TURNED,
     Continuation,
-    Ends,
     Limits,
     Points,
     joined,
@@ -281,7 +281,7 @@ class Group:
         points, fine = self._images(np.concatenate([self.original[0].origin.q, q]))
         if not np.all(fine):
             return None
-        if self.along.led(self.origin, points.q[:1])[1][0] != Ends.FINE:
+        if self.along.led(self.origin, points.q[:1])[1][0] != FINE:
             return None
         within = np.all(self.along.limits.beyond(points.q) <= WITHIN, axis=1)
         return points[1 + np.flatnonzero(within[1:])]
@@ -422,7 +422,7 @@ class Group:
         there, fine = self._images(np.array(self.original[0]._missed))
         goals = np.tile(q, (len(there.q), 1))
         near = np.linalg.norm(self.along.mechanism.away(there.q, goals), axis=1) <= WALK_STRIDE
-        return bool(np.any(fine & near & (self.along.led(there, goals)[1] == Ends.FINE)))
+        return bool(np.any(fine & near & (self.along.led(there, goals)[1] == FINE)))
 
     def _away(self, q0: Array, q1: Array) -> Array:
         """The way between configurations but for full turns."""
@@ -463,7 +463,7 @@ class Group:
             led = lead(
                 self.along, start[rows], joints, goal[rows], alike=alike[rows], strides=strides
             )
-            found[alike[rows[led[1] == Ends.FINE]]] = True
+            found[alike[rows[led[1] == FINE]]] = True
         return found
 
     def _led_far(self, q: Array) -> Mask:

@@ -18,7 +18,7 @@ import numpy as np
 
 from robomodel.arrays import Array, Indices, Mask
 from robomodel.mechanism import closure as newton
-from robomodel.mechanism.continuation import Ends, Points
+from robomodel.mechanism.continuation import FINE, Points
 from robomodel.mechanism.continuation import joined as joined_points
 from robomodel.mechanism.roots import root
 from robomodel.reach.charts import Chart, turned_charts, without_idle
@@ -321,7 +321,7 @@ class _SideBySide:
         there, ends = self.along.stride(p, ways * self.strides[rows, None])
         ways = self._ahead(rows, there, before)
         ahead = np.einsum("ncm,nm->nc", there.n, ways)
-        fine = (np.einsum("nc,nc->n", ahead, before) > AHEAD) & (ends == Ends.FINE)
+        fine = (np.einsum("nc,nc->n", ahead, before) > AHEAD) & (ends == FINE)
         refused, on = rows[~fine], rows[fine]
         self.strides[refused] *= 0.5
         lost = self.strides[refused] < SHORTEST_PATH_STEP * PATH_STEP

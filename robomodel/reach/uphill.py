@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from robomodel.arrays import Array
-from robomodel.mechanism.continuation import Ends, Limits, Points, joined
+from robomodel.mechanism.continuation import FINE, Limits, Points, joined
 from robomodel.mechanism.roots import bracketing
 from robomodel.mechanism.walks import Positions, lead
 from robomodel.reach.charts import Chart, slopes, turned_charts
@@ -172,7 +172,7 @@ class _Climb:
         along = replace(part.strides(), limits=limits, sheet=sheet)
         places = np.array([part.place[c] for c in part.interest])
         joints = Positions(rates[list(part.interest)], places)
-        return bool(lead(along, along.at(q[None]), joints, goal[None, places])[1][0] == Ends.FINE)
+        return bool(lead(along, along.at(q[None]), joints, goal[None, places])[1][0] == FINE)
 
     def met(self, q: Array) -> list[tuple[int, float]]:
         """Which limits are met, and on which side."""
@@ -455,7 +455,7 @@ def _moved(part: Part, asked: Sequence[_Move]) -> list[Array | None]:
         motions = np.array([part.among(asked[n].motion, asked[n].held) for n in some])
         ways = np.einsum("ncm,nc->nm", starts.n, motions)
         there, ends = part.strides(*helds).stride(starts, ways)
-        found |= {n: there.q[k] if ends[k] == Ends.FINE else None for k, n in enumerate(some)}
+        found |= {n: there.q[k] if ends[k] == FINE else None for k, n in enumerate(some)}
     return [found[n] for n in range(len(asked))]
 
 
