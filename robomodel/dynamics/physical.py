@@ -17,7 +17,6 @@ from functools import cache, cached_property
 import numpy as np
 
 from robomodel.arrays import Array, Indices
-from robomodel.errors import warn
 from robomodel.model.parameters import INERTIAL, pseudo_inertia
 from robomodel.records import dataclass
 from robomodel.tolerances import NOTHING, ROUNDING, TINY
@@ -234,21 +233,6 @@ class PriorPoint:
         return constant, np.concatenate(weights), np.concatenate(rates)
 
 
-def minimise(gram: Array, slope: Array, prior: ParameterPrior, ways: Array, start: Array) -> Array:
-    """z that minimises ½ zᵀ gram z - slope · z + prior(nominal + ways z), from ``start``.
-
-    To rounding; a warning says where that took too long.
-    """
-    z, converged = newton(gram, slope, prior, ways, start)
-    if not converged:
-        warn(
-            RuntimeWarning(
-                f"the fit's parameters did not converge in {MOST_NEWTON} steps of Newton"
-            )
-        )
-    return z
-
-
 def newton(
     gram: Array,
     slope: Array,
@@ -257,9 +241,10 @@ def newton(
     start: Array,
     tolerance: float = 0.0,
 ) -> tuple[Array, bool]:
-    """The z of :func:`minimise` to ``tolerance`` of the objective, and whether it was reached.
+    """z that minimises ½ zᵀ gram z - slope · z + prior(nominal + ways z), and whether it does.
 
-    Newton's method with exact line searches, which converges from anywhere as the objective is
+    To ``tolerance`` of the objective, in :data:`MOST_NEWTON` steps from z = ``start``. Newton's
+    method with exact line searches, which converges from anywhere as the objective is
     self-concordant. To rounding, the Hessian is factored from rows of which it is the Gram matrix:
     near the cones' boundaries it is too ill-conditioned itself.
     """

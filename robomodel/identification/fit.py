@@ -11,7 +11,8 @@ from functools import cached_property
 import numpy as np
 
 from robomodel.arrays import Array, Indices, Mask
-from robomodel.dynamics.physical import Cone, ParameterPrior, minimise, possible, solved
+from robomodel.dynamics import physical
+from robomodel.dynamics.physical import Cone, ParameterPrior, newton, possible, solved
 from robomodel.errors import UnknownNameError, as_names, did_you_mean, few, warn
 from robomodel.identification.noise import HIGHEST, Autoregression, runs
 from robomodel.identification.sensors import Sensors
@@ -28,7 +29,7 @@ NONLINEAR_PASSES = 60  # the same with sensor unknowns that enter nonlinearly
 WEIGHTS_SETTLED = 1e-3  # relative change of the weights at convergence
 SENSORS_SETTLED = 1e-6  # change of the sensor unknowns at convergence
 SENSOR_STRIDE = 1.0  # largest change of a sensor unknown in an iteration
-WEIGHT_STRIDE, MOST_GAIN = 1.0, 10.0  # of logarithms of weights: most that is added; most gain
+WEIGHT_STRIDE, MOST_GAIN = 1.0, 10.0  # of logarithms of weights: most change, and gain
 LEAST = 1e-100  # root mean square of forces that are none
 DEVIATION_FLOOR = 1e-5  # least deviation of forces, relative to the terms in a coordinate
 HUBER = 1.345  # threshold in deviations; with normal noise, 5 % of the information is lost
@@ -146,6 +147,7 @@ def fitted(
     nominal, directions = prior.nominal, prior.directions
     free, more = directions.shape[1], len(readings.unknowns)
     level = data.levels(nominal)
+    floor = DEVIATION_FLOOR * level
     wide = np.hstack([directions, np.zeros((len(directions), more))])
     sure = np.diag(np.append(np.zeros(free), [u.deviation**-2.0 for u in readings.unknowns]))
     portions = readings.shares() if more else np.zeros((len(level), 0))
@@ -161,7 +163,7 @@ def fitted(
     passes, orders = list[tuple[Array, Array]](), dict[int, int]()
     for n in range(NONLINEAR_PASSES if more else MOST_PASSES):
         passed(n)
-        before, spread = spread, np.fmax(data.spread(error, lost), DEVIATION_FLOOR * level)
+        before, spread = spread, np.fmax(data.spread(error, lost), floor)
         turned = float(np.max(np.abs(spread / before - 1.0)))
         settled = turned < WEIGHTS_SETTLED and moved < SENSORS_SETTLED
         if n and settled:
@@ -171,8 +173,10 @@ def fitted(
         used, weight = weight, share / np.fmax(spread, LEAST) ** 2
         if n and not (settled or more or data.robust):
             passes = [*passes[-1:], (used, weight)]
-            weight = _ahead(passes, equations, z, inverse, np.sum(error**2, axis=0))
-            spread = np.where(level > LEAST, np.sqrt(share / weight), spread)
+            squares = np.where(spread > floor, np.sum(error**2, axis=0), 0.0)
+            weight = _ahead(passes, equations, z, inverse, squares)
+            spread = np.where(spread > floor, np.fmax(np.sqrt(share / weight), floor), spread)
+            weight = share / np.fmax(spread, LEAST) ** 2
         weight = np.where(level > LEAST, weight, 0.0)
         if more or data.robust or not equations:
             slopes = readings.slopes(x, nominal + directions @ z, plain, compared=True)
@@ -190,7 +194,7 @@ def fitted(
         for each, w in zip(equations, weight.tolist(), strict=True):
             gram[np.ix_(each.at, each.at)] += w * each.gram
             right[each.at] += w * each.right
-        both = minimise(gram, right, prior, wide, np.append(z, x))
+        both, converged = newton(gram, right, prior, wide, np.append(z, x))
         z, step = both[:free], np.clip(both[free:] - x, -SENSOR_STRIDE, SENSOR_STRIDE)
         x, moved = x + step, float(np.abs(step).max(initial=0.0))
         if more:
@@ -203,7 +207,7 @@ def fitted(
         if alike or more:
             meat = assumed
             for i, each in enumerate(equations):
-                exact = spread[i] <= DEVIATION_FLOOR * level[i]
+                exact = spread[i] <= floor[i]
                 noise = _noise(error[:, i], exact, data.pieces[i], data.robust, orders.get(i))
                 if alike:  # weights would jump to and fro with the order, and never settle
                     orders[i] = noise.order
@@ -229,6 +233,12 @@ def fitted(
                 f"unknowns of sensors by {moved:.1e})"
             )
         )
+    if not converged:
+        warn(
+            RuntimeWarning(
+                f"the fit's parameters did not converge in {physical.MOST_NEWTON} steps of Newton"
+            )
+        )
     deviations = np.sqrt(np.diag(covariance)[free:])
     return Fit(
         nominal + directions @ z, directions @ covariance[:free, :free] @ directions.T, x,
@@ -242,14 +252,18 @@ def _ahead(
 ) -> Array:  # fmt: skip
     """The next weights (nv,), from those used in the last two passes and those found with them.
 
-    With g the half gradients of the ``squares`` of errors by z, and H⁻¹ the ``inverse``, what a
-    pass finds changes in logarithms by J = 2 gᵀ H⁻¹ g used/squares of what it uses, but for what
-    the noise's model adds. Where J is near 1, as parameters trade errors of one coordinate for
-    those of another, each pass takes a small share off: Newton's steps (1 - J)⁻¹ do not. J is made
-    symmetric, and what is missing in it is Broyden's correction, by the pass before.
+    A pass finds weights that change in logarithms by J = 2 gᵀ H⁻¹ g used/squares of those that it
+    uses, with H⁻¹ the ``inverse`` and g the half gradients of the ``squares`` of errors by z (0 of
+    weights that do not hang on them), but for what the noise's model adds. Where J is near 1, as
+    parameters trade errors of one coordinate for those of another, each pass takes a small share
+    off: Newton's steps (1 - J)⁻¹ do not. J is made symmetric, and what is missing in it is
+    Broyden's correction, by the pass before.
     """
     used, found = passes[-1]
     some = np.flatnonzero((used > 0.0) & (squares > 0.0))
+    gaps = [np.log(right[some] / left[some]) for left, right in passes]
+    if np.max(np.abs(gaps[-1]), initial=0.0) > WEIGHT_STRIDE:  # far off
+        return found
     slopes = np.zeros((len(inverse), len(used)))
     for n, each in enumerate(equations):
         slopes[each.at, n] = each.gram @ z[each.at] - each.right
@@ -257,13 +271,15 @@ def _ahead(
     scale = np.sqrt(used * squares)[some]
     rates, ways = np.linalg.eigh(slopes[:, some].T @ inverse @ slopes[:, some])
     matrix = (ways * np.maximum(1.0 - rates, 1.0 / MOST_GAIN)) @ ways.T
-    matrix = matrix / scale[:, None] * scale
-    gaps = [np.log(right[some] / left[some]) for left, right in passes]
+    gaps = [scale * each for each in gaps]
+    step = np.linalg.solve(matrix, gaps[-1])
     if len(passes) > 1:
-        moved = np.log(used[some] / passes[0][0][some])
+        moved = scale * np.log(used[some] / passes[0][0][some])
         missing = gaps[0] - gaps[1] - matrix @ moved
-        matrix = matrix + np.outer(missing, moved) / max(float(moved @ moved), TINY)
-    more = np.linalg.lstsq(matrix, gaps[-1])[0] - gaps[-1]
+        size = max(float(moved @ moved), TINY)
+        corrected = np.linalg.lstsq(matrix + np.outer(missing, moved) / size, gaps[-1])[0]
+        step = corrected if corrected @ gaps[-1] > 0.0 else step  # never back, as at saddles
+    more = (step - gaps[-1]) / scale
     result = found.copy()
     result[some] *= np.exp(np.clip(more, -WEIGHT_STRIDE, WEIGHT_STRIDE))
     return result
