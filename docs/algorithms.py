@@ -10,15 +10,6 @@ from typing import Any
 import griffe
 
 
-class Records(griffe.Extension):
-    """Classes of :mod:`robomodel.records` have the signatures of dataclasses."""
-
-    def on_alias_instance(self, *, alias: griffe.Alias, **_: Any) -> None:
-        """Let the package's decorator lead to the standard library's."""
-        if alias.target_path == "robomodel.records.dataclass":
-            alias.target_path = "dataclasses.dataclass"
-
-
 class DeclaredAlgorithms(griffe.Extension):
     """Functions under a decorator of dynamics.algorithm have the imported signatures and docs."""
 

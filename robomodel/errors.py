@@ -10,9 +10,8 @@ import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, SupportsFloat, TypeVar
-
-from robomodel.records import dataclass
 
 if TYPE_CHECKING:
     from robomodel.description import Description

@@ -15,11 +15,10 @@ import stat
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from robomodel.errors import DescriptionError, Source
-from robomodel.records import dataclass
 
 STAGES = (".usd", ".usda", ".usdc", ".usdz")
 """Suffixes of USD files."""

@@ -11,7 +11,7 @@ import os
 import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import (
     TYPE_CHECKING,
     Literal,
@@ -66,7 +66,6 @@ from robomodel.model.options import labels
 from robomodel.model.spins import hinged
 from robomodel.opentree.motors import with_actuators
 from robomodel.opentree.tree import Fit, TreeOptions, open_tree_description, tree_notes
-from robomodel.records import dataclass
 from robomodel.simulators import PROGRAMS, Format, Simulator, behaviours
 from robomodel.simulators.beside import loss
 from robomodel.simulators.written import written_for

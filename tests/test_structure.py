@@ -13,7 +13,6 @@ import robomodel.dynamics.functions
 from benchmarks.shared.imports import circles, imports, modules, top, upward
 
 LAYERS = (
-    ("records",),
     ("arrays", "errors", "moved", "running", "scalars", "showing", "tolerances"),
     ("messages",),
     ("spatial", "files", "kernels"),
@@ -53,7 +52,7 @@ def test_descriptions_and_kernels_know_no_mechanics() -> None:
     for name in modules():
         others = {top(other) for other in imports(name)} - {top(name)}
         if top(name) == "kernels":
-            assert others <= {"arrays", "errors", "records", "running", "scalars"}, name
+            assert others <= {"arrays", "errors", "running", "scalars"}, name
         if top(name) in ("mechanism", "mobility", "model", "reach"):
             assert not others & {"dynamics", "parsers", "writing"}, name
         if top(name) in ("parsers", "vocabulary"):

@@ -19,7 +19,7 @@ import textwrap
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO, TypeAlias, get_origin
 
@@ -38,7 +38,6 @@ from robomodel.errors import (
     arguments_written,
 )
 from robomodel.files import STAGES
-from robomodel.records import dataclass
 
 if TYPE_CHECKING:
     from robomodel.description import Description

@@ -19,7 +19,7 @@ import threading
 from base64 import b64decode, b64encode
 from collections.abc import Callable
 from contextlib import redirect_stdout
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -39,7 +39,6 @@ from robomodel.lint.runner import LintReport
 from robomodel.lint.runner import lint as check
 from robomodel.lint.settings import Settings, check_ids
 from robomodel.parsers.meshes import folder_of
-from robomodel.records import dataclass
 from robomodel.reports.document import Document
 from robomodel.simulators import Simulator
 

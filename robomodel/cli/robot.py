@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Callable, Iterable
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -28,7 +28,6 @@ from robomodel.cli.common import (
 from robomodel.description import Description, Inertial, JointCoupling, Rotor
 from robomodel.errors import did_you_mean
 from robomodel.model import Model, build
-from robomodel.records import dataclass
 from robomodel.reports.document import Document
 
 

@@ -9,6 +9,7 @@ import statistics
 import time
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -29,7 +30,6 @@ from robomodel.model import Model
 from robomodel.model.configurations import states
 from robomodel.model.configurations.singular import singularities
 from robomodel.model.elements import Joint
-from robomodel.records import dataclass
 from robomodel.reports.document import Cell, Document, Section, Table, count
 from robomodel.running import track
 from robomodel.tolerances import CLOSED, NOTHING, SAME

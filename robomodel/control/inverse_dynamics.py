@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias, cast
 
 import numpy as np
@@ -40,7 +41,6 @@ from robomodel.model.derived import traced
 from robomodel.model.model import Model
 from robomodel.motion import tangent
 from robomodel.motion.ground import Ground, Point, as_points, touching_points
-from robomodel.records import dataclass
 from robomodel.scalars import (
     Factorization,
     Scalar,

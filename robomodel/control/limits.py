@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -21,7 +22,6 @@ from robomodel.mechanism.constraints import LinearConstraint, LoopConstraint, Un
 from robomodel.model.arguments import as_numbers
 from robomodel.model.elements import Cluster
 from robomodel.model.model import Model
-from robomodel.records import dataclass
 from robomodel.scalars import Scalar, dot, maximum, minimum
 
 Kind: TypeAlias = Literal["position", "velocity", "acceleration", "half-space"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -19,7 +20,6 @@ from robomodel.kernels.function import TracedFunction
 from robomodel.model.derived import traced
 from robomodel.model.model import Model
 from robomodel.motion import tangent
-from robomodel.records import dataclass
 from robomodel.scalars import (
     Factorization,
     Scalar,

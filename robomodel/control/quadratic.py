@@ -10,6 +10,7 @@ other.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,6 @@ from numpy.typing import NDArray
 
 from robomodel.arrays import Array
 from robomodel.errors import MissingPackageError
-from robomodel.records import dataclass
 from robomodel.tolerances import NOTHING, SINGULAR
 
 UNBOUNDED = 1e30  # stands for no bound in daqp

@@ -9,7 +9,7 @@ and Fukushima, *On the rate of convergence of the Levenberg-Marquardt method*, 2
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -23,7 +23,6 @@ from robomodel.model.derived import traced
 from robomodel.model.model import Model
 from robomodel.motion import tangent
 from robomodel.reach.reachable import Branches
-from robomodel.records import dataclass
 from robomodel.scalars import Scalar, Vector
 from robomodel.tolerances import CONVERGED, EXACTLY_CLOSED, NOTHING, ROUNDING, WITHIN
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, Self, TypeAlias
 
@@ -29,7 +29,6 @@ from robomodel.kernels.trace import Traced, handles
 from robomodel.model.arguments import as_numbers, common_batch
 from robomodel.model.elements import independent_rates, joint_slices
 from robomodel.model.model import Model
-from robomodel.records import dataclass
 from robomodel.scalars import Scalar, Vector, added, dot, maximum, subtracted, transposed
 from robomodel.spatial import (
     Mat,

@@ -14,14 +14,13 @@ import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from robomodel.cuda.ptx import THREADS, grid_blocks
 from robomodel.kernels.program import PRECISIONS, Dtype
-from robomodel.records import dataclass
 
 CARDS = (2, 13)  # DLPack's device types of CUDA memory, and of CUDA managed memory
 STANDARD = 1  # explicit handle of the legacy default stream

@@ -17,13 +17,13 @@ import re
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from robomodel.cuda.slices import LONGEST_FUNCTION, Slice, sliced
 from robomodel.kernels.llvm import machine
 from robomodel.kernels.llvm.assembly import Function, Instructions, LaneVectors
 from robomodel.kernels.plan import Iteration, KernelPlan, Memory, ordered, write
 from robomodel.kernels.program import PRECISIONS, Dtype, Program, Reference
-from robomodel.records import dataclass
 
 THREADS = 32  # per block: one warp, so its shared memory is small and threads need not wait
 TOGETHER, CACHED_STEPS = 8, 8192

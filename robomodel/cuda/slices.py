@@ -14,14 +14,13 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from robomodel.kernels.plan import KernelPlan, ordered, permuted
 from robomodel.kernels.program import PRECISIONS, Dtype, Program
-from robomodel.records import dataclass
 
 REGISTERS = 240  # of 32 bits, available for values in a thread, which has 255
 MEMORY_STEPS = 32  # steps that take as long as one memory access of a number: A100 25, H100 40

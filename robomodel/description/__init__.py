@@ -8,11 +8,10 @@ makes a model of it. Poses are the file's: ``xyz`` in metres and ``rpy`` as URDF
 from __future__ import annotations
 
 import math
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from robomodel.errors import NOWHERE, Source, as_real
-from robomodel.records import dataclass
 from robomodel.spatial import UNIT
 
 Vec3 = tuple[float, float, float]

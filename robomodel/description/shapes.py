@@ -13,7 +13,7 @@ import math
 import os
 import zipfile
 from collections.abc import Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache, reduce
 from operator import add
 from pathlib import Path
@@ -40,7 +40,6 @@ from robomodel.files import (
     package_path,
     top_folder,
 )
-from robomodel.records import dataclass
 from robomodel.scalars import Scalar, held
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ import math
 import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial, update_wrapper
 from importlib import import_module
 from pkgutil import iter_modules
@@ -76,7 +76,6 @@ from robomodel.model.parameters import (
     warn_of_rows,
     with_parameters,
 )
-from robomodel.records import dataclass
 from robomodel.scalars import Scalar, Vector
 from robomodel.tolerances import OPEN
 

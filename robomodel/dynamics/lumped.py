@@ -11,7 +11,7 @@ reasons.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -36,7 +36,6 @@ from robomodel.model.model import Model
 from robomodel.model.options import fixed
 from robomodel.reach.limb import limb_bodies, select_in
 from robomodel.reach.rotors import rotors
-from robomodel.records import dataclass
 from robomodel.scalars import Scalar, Vector, value_of
 from robomodel.spatial import Motion
 from robomodel.tolerances import NOTHING, SAME

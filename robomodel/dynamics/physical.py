@@ -12,13 +12,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cache, cached_property
 
 import numpy as np
 
 from robomodel.arrays import Array, Indices
 from robomodel.model.parameters import INERTIAL, pseudo_inertia
-from robomodel.records import dataclass
 from robomodel.tolerances import NOTHING, ROUNDING, TINY
 
 THIN = 1e-6  # of the largest eigenvalue of Σ about the centre of mass: what is below, is raised

@@ -7,6 +7,7 @@ q̈_k = G_k a + g_k.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 
 from robomodel.description.poses import compose, inverse
 from robomodel.dynamics.kinematics.frames import FramePlacement
@@ -14,7 +15,6 @@ from robomodel.dynamics.kinematics.state import Configuration, Forces, State
 from robomodel.mechanism.graph import WORLD
 from robomodel.model.elements import independent_rates, joint_slices
 from robomodel.model.model import Model
-from robomodel.records import dataclass
 from robomodel.scalars import Scalar, Vector, dot, gram, solve, transposed
 from robomodel.spatial import NO_WRENCH, ZERO, Transform, Wrench, factor
 

@@ -15,6 +15,7 @@ variable of a graph after the other (:func:`solve_in_order`);
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any
 
@@ -22,7 +23,6 @@ import numpy as np
 
 from robomodel.arrays import Array, Mask
 from robomodel.estimation.graph import Graph, Linear, Values
-from robomodel.records import dataclass
 from robomodel.tolerances import RANK, ROUNDING
 
 WHOLE = 32  # up to this many columns, LAPACK is called once for all

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import TypeAlias
 
@@ -30,7 +30,6 @@ from robomodel.kernels.trace import Traced
 from robomodel.model.arguments import as_numbers
 from robomodel.model.model import Model
 from robomodel.motion.integrator_functions import Function, function
-from robomodel.records import dataclass
 from robomodel.scalars import Scalar, Vector
 
 Variables: TypeAlias = tuple[tuple[str, int], ...]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol, TypeAlias
 
@@ -19,7 +19,6 @@ from numpy.typing import ArrayLike, NDArray
 from robomodel.arrays import Array, Mask
 from robomodel.estimation.spaces import Space
 from robomodel.model.arguments import as_numbers
-from robomodel.records import dataclass
 from robomodel.tolerances import NOTHING
 
 NoiseLike: TypeAlias = "Noise | ArrayLike"

@@ -10,6 +10,7 @@ large enough to cause this, and to the first time when an estimate is read.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -30,7 +31,6 @@ from robomodel.estimation.graph import (
 )
 from robomodel.estimation.solve import FixedLagResult, is_small
 from robomodel.estimation.spaces import Space
-from robomodel.records import dataclass
 
 THRESHOLD, PASSED_ON = 1e-2, 0.1
 """Change that requires a new linearisation; fraction of it that is propagated at once."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,7 +28,6 @@ from robomodel.mechanism.joints import Spherical
 from robomodel.model.arguments import as_array, as_numbers
 from robomodel.model.model import Model
 from robomodel.motion.integrator_functions import function
-from robomodel.records import dataclass
 from robomodel.scalars import Scalar, Vector, added, dot, subtracted
 from robomodel.spatial.rotations import from_quaternion
 

@@ -8,7 +8,7 @@ the regressor Y: e = rnea(q, v, a) + Y (p - p₀) - tau.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -22,7 +22,6 @@ from robomodel.estimation.solve import Solution
 from robomodel.estimation.spaces import Configurations, Vectors
 from robomodel.model.model import Model
 from robomodel.model.parameters import parameters, with_parameters
-from robomodel.records import dataclass
 from robomodel.scalars import Scalar, Vector, dot
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, TypeAlias
 
@@ -44,7 +44,6 @@ from robomodel.estimation.spaces import Configurations, Space, Vectors
 from robomodel.model.arguments import as_array, as_numbers
 from robomodel.model.configurations.following import integrate_open
 from robomodel.model.model import Model
-from robomodel.records import dataclass
 from robomodel.scalars import Scalar, Vector, dot
 from robomodel.tolerances import NOTHING
 

@@ -7,6 +7,7 @@ For any model in its independent coordinates: variables "q", "v", "a" and, if fo
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,7 +20,6 @@ from robomodel.estimation.solve import Solution, fixed_lag, solve
 from robomodel.estimation.spaces import Configurations, Space, Vectors
 from robomodel.model.arguments import as_array, as_numbers
 from robomodel.model.model import Model
-from robomodel.records import dataclass
 
 
 @dataclass(frozen=True, eq=False)

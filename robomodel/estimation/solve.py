@@ -6,7 +6,7 @@ import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
@@ -18,7 +18,6 @@ from robomodel.estimation import elimination
 from robomodel.estimation.elimination import UndeterminedError
 from robomodel.estimation.factors import FactorBase
 from robomodel.estimation.graph import Graph, Linear, Term, Values, beside_next, diagonal
-from robomodel.records import dataclass
 from robomodel.tolerances import NOTHING
 
 Method: TypeAlias = Literal["levenberg-marquardt", "gauss-newton"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Protocol
 
@@ -18,7 +19,6 @@ from robomodel.model.configurations.moving import integrate
 from robomodel.model.elements import Cluster, joint_slices
 from robomodel.model.model import Model
 from robomodel.motion.integrator_functions import Function, function
-from robomodel.records import dataclass
 from robomodel.scalars import Scalar, Vector, stack, unstack
 from robomodel.tolerances import EXACTLY_CLOSED
 

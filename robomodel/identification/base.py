@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -20,7 +21,6 @@ from robomodel.model.model import Model
 from robomodel.model.parameters import count, of_joints, parameters
 from robomodel.reach.drawing import drawn
 from robomodel.reach.limb import limb_bodies
-from robomodel.records import dataclass
 from robomodel.scalars import stack, unstack, value_of
 from robomodel.tolerances import NOTHING, SINGULAR, TINY
 

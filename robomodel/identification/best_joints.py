@@ -8,7 +8,7 @@ choose_independent`). Rotors are not among them, as they turn faster than what t
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -22,7 +22,6 @@ from robomodel.model.elements import Cluster, joint_slices
 from robomodel.model.model import Model
 from robomodel.model.options import labels
 from robomodel.reach.rotors import rotors
-from robomodel.records import dataclass
 from robomodel.scalars import stack, unstack
 
 

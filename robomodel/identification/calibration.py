@@ -20,7 +20,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -39,7 +39,6 @@ from robomodel.model.elements import joint_slices, position_names
 from robomodel.model.model import Model
 from robomodel.model.parameters import as_parameters, parameters, with_parameters
 from robomodel.model.parametric import parametric
-from robomodel.records import dataclass
 from robomodel.tolerances import CONVERGED, NOTHING, RANK, ROUNDING, SAME, TINY
 
 UNOBSERVED = 1e-7  # singular values, relative to the largest, below which directions are unobserved

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,6 @@ from robomodel.errors import argument, few
 from robomodel.identification.logs import Log
 from robomodel.model.elements import Joint
 from robomodel.model.model import Model
-from robomodel.records import dataclass
 from robomodel.tolerances import SINGULAR, TINY
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ motions or of both.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 
@@ -20,7 +20,6 @@ from robomodel.identification.checks import LEAST_SAMPLES
 from robomodel.identification.sensors import Sensors
 from robomodel.model.model import Model
 from robomodel.model.parameters import parameters
-from robomodel.records import dataclass
 from robomodel.tolerances import SINGULAR, TINY
 
 # share of the squares of a joint's forces that right columns may leave; times of what right ones

@@ -11,6 +11,7 @@ The sign of O's determinant stays where R passes dead points.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -19,7 +20,6 @@ from robomodel.dynamics.kinematics.rates import jacobian_rate
 from robomodel.model.elements import Cluster, velocity_units
 from robomodel.model.model import Model
 from robomodel.reach.limb import DETERMINED, limb_bodies
-from robomodel.records import dataclass
 from robomodel.tolerances import DIFFERENCE, NOTHING, SINGULAR
 
 

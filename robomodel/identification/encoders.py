@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +11,6 @@ from numpy.typing import NDArray
 from robomodel.arrays import Array
 from robomodel.errors import UnknownNameError, did_you_mean
 from robomodel.model.model import Model
-from robomodel.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import csv
 import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from os import PathLike
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
@@ -31,7 +32,6 @@ from robomodel.model.arguments import as_array
 from robomodel.model.elements import position_names
 from robomodel.model.model import Model
 from robomodel.model.parameters import parameters
-from robomodel.records import dataclass
 from robomodel.running import Progress
 from robomodel.tolerances import DIFFERENCE, SAME, TINY
 

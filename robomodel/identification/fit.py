@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
 
@@ -19,7 +19,6 @@ from robomodel.identification.sensors import Sensors
 from robomodel.mechanism.joints import Revolute
 from robomodel.model.model import Model
 from robomodel.model.parameters import INERTIAL, OF_JOINTS, parameters
-from robomodel.records import dataclass
 from robomodel.scalars import value_of
 from robomodel.spatial import UNIT
 from robomodel.tolerances import SINGULAR, TINY

@@ -8,6 +8,7 @@ the rest is known at each time from the measured force, and linear parameters st
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -25,7 +26,6 @@ from robomodel.errors import UnknownNameError, as_names, check_names, few
 from robomodel.model.efficiencies import with_efficiencies
 from robomodel.model.model import Model
 from robomodel.model.parameters import closed_anew, parameterized
-from robomodel.records import dataclass
 from robomodel.scalars import stack, unstack
 from robomodel.tolerances import TINY
 

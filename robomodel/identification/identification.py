@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
@@ -53,7 +53,6 @@ from robomodel.model.parameters import (
     parameters,
     with_parameters,
 )
-from robomodel.records import dataclass
 from robomodel.running import Progress
 
 ROTOR_PASSES = 10  # most fits after one without losses, with rotors behind gears as of the last

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from statistics import NormalDist
 
@@ -16,7 +17,6 @@ from robomodel.identification.checks import TriedForm
 from robomodel.identification.fit import rms
 from robomodel.model.model import Model
 from robomodel.model.parameters import OF_JOINTS, unit_of
-from robomodel.records import dataclass
 
 UNKNOWN_SHARE = 0.1  # information gain below which a parameter counts as unknown
 POORLY_LEFT = 0.1  # share of forces that fits to a right log seldom leave

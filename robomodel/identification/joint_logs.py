@@ -7,6 +7,7 @@ import math
 import os
 import shutil
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -20,7 +21,6 @@ from robomodel.errors import DescriptionError, MissingPackageError, Source, as_n
 from robomodel.identification.joint_states import COMPLETE, LACKING, OFF, joint_states
 from robomodel.identification.logs import BAGS, STATE, read_columns, said
 from robomodel.model import Model
-from robomodel.records import dataclass
 
 FIELDS = {"q": "position", "v": "velocity", "tau": "effort"}
 KINDS = {"q": "positions", "v": "velocities", "tau": "efforts"}

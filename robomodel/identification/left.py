@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -28,7 +28,6 @@ from robomodel.identification.fit import Data, Trial, Trials
 from robomodel.identification.sensors import Motion, Sensors
 from robomodel.model.model import Model
 from robomodel.model.parameters import parameters
-from robomodel.records import dataclass
 from robomodel.tolerances import TINY
 
 if TYPE_CHECKING:

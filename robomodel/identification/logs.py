@@ -8,7 +8,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,6 @@ from robomodel.identification.encoders import followed, following
 from robomodel.identification.sensors import TYPED
 from robomodel.model import Model
 from robomodel.model.elements import position_names
-from robomodel.records import dataclass
 from robomodel.tolerances import SINGULAR
 
 ENDS = ("mx", "my", "mz", "fx", "fy", "fz")

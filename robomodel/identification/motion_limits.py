@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -18,7 +18,6 @@ from robomodel.identification.coordinates import motor_rates
 from robomodel.model.elements import Cluster
 from robomodel.model.model import Model
 from robomodel.reach.ranges import joint_range
-from robomodel.records import dataclass
 from robomodel.scalars import stack, unstack, value_of
 
 Most: TypeAlias = float | Mapping[str, float] | None

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
 from robomodel.arrays import Array, Mask
-from robomodel.records import dataclass
 from robomodel.tolerances import TINY
 
 HIGHEST = 12  # order of the models that are tried

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, cast
 
@@ -39,7 +39,6 @@ from robomodel.model.configurations.states import check_finite
 from robomodel.model.efficiencies import EFFICIENCIES, can_lose, with_efficiencies
 from robomodel.model.model import Model
 from robomodel.model.parameters import parameters
-from robomodel.records import dataclass
 from robomodel.scalars import stack, unstack
 from robomodel.tolerances import DIFFERENCE, OPEN, SINGULAR, TINY
 

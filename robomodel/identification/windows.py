@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
 from robomodel.arrays import Array, Mask
-from robomodel.records import dataclass
 
 HALF = 0.3175  # cut-off frequency times an interval: there (sin πx / πx)⁴ = 1/2
 INTERVALS = 4  # of a cubic B-spline

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
@@ -29,7 +29,6 @@ from robomodel.kernels.function import TracedFunction
 from robomodel.kernels.program import Program
 from robomodel.model.arguments import as_array, by_name
 from robomodel.reach.drawing import drawn
-from robomodel.records import dataclass
 from robomodel.scalars import Scalar, array_of, dot
 from robomodel.tolerances import TINY
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,6 @@ import numpy as np
 from robomodel.dynamics.kinematics.state import Matrix
 from robomodel.estimation.elimination import SingularError
 from robomodel.instants.equations import Group, System, refined
-from robomodel.records import dataclass
 from robomodel.scalars import Factorization, Scalar, array_of, div, dot, is_zero, value_of
 from robomodel.tolerances import ROUNDING
 

@@ -15,7 +15,7 @@ loop and λ) the matrix is symmetric. Scalars of any kind; structural zeros are 
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
@@ -39,7 +39,6 @@ from robomodel.mechanism.graph import WORLD
 from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import Cluster
 from robomodel.model.model import Model
-from robomodel.records import dataclass
 from robomodel.scalars import Scalar, Vector, added, array_of, dot, is_zero, transposed
 from robomodel.spatial import (
     NO_MOTION,

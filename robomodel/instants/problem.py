@@ -7,7 +7,7 @@ any sensors, is a problem of the same form (Nori; Xie and Dellaert).
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -35,7 +35,6 @@ from robomodel.instants.orders import checked_order, classical
 from robomodel.instants.sensors import Sensor, in_internal_axes, in_link_axes
 from robomodel.model.arguments import as_array
 from robomodel.model.model import Model
-from robomodel.records import dataclass
 from robomodel.scalars import Scalar, Vector, stack, unstack, value_of
 from robomodel.tolerances import MOVES, RANK
 

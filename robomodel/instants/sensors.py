@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,6 @@ from robomodel.mechanism.constraints import LoopConstraint
 from robomodel.mechanism.graph import WORLD
 from robomodel.model.arguments import as_numbers
 from robomodel.model.model import Model
-from robomodel.records import dataclass
 from robomodel.scalars import Scalar, Vector, dot, transposed, value_of
 from robomodel.spatial import (
     NO_WRENCH,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,6 @@ from robomodel.model.configurations.functions import difference, moved
 from robomodel.model.derived import traced
 from robomodel.model.elements import independent_rates, joint_slices
 from robomodel.model.model import Model
-from robomodel.records import dataclass
 from robomodel.scalars import (
     Scalar,
     Vector,

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -30,7 +30,6 @@ from robomodel.model.derived import cache_key
 from robomodel.model.elements import independent_rates, joint_slices
 from robomodel.model.model import Model
 from robomodel.model.parameters import PARAMETERS, parameterized
-from robomodel.records import dataclass
 from robomodel.scalars import Scalar, Vector, div, dot, sqrt
 
 OUTRIGHT = {"rnea": "rnea_derivatives", "aba": "aba_derivatives"}

@@ -12,7 +12,7 @@ child's (:data:`Turned`), which is a rotation of v, so that forces change as vel
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, get_args
 
 import numpy as np
@@ -27,7 +27,6 @@ from robomodel.model.arguments import as_array, common_batch
 from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import Joint as ModelJoint
 from robomodel.model.elements import Node, joint_slices
-from robomodel.records import dataclass
 from robomodel.scalars import Vector, stack, unstack
 from robomodel.spatial import (
     ZERO,

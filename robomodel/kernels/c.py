@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 
 from robomodel.kernels.iterated import ACCURACIES, FAULT, STATE, IteratedFunction
@@ -32,7 +33,6 @@ from robomodel.kernels.program import (
     Operation,
     Program,
 )
-from robomodel.records import dataclass
 
 TYPES: Mapping[Dtype, str] = {"float64": "double", "float32": "float"}
 SIGNS = {ADD: "+", SUB: "-", MUL: "*", DIV: "/"}

@@ -6,6 +6,7 @@ import ctypes
 import functools
 import importlib
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,7 +21,6 @@ from robomodel.kernels.llvm.emit import assembled, planned, written
 from robomodel.kernels.llvm.machine import cut, obstacle
 from robomodel.kernels.plan import Iteration
 from robomodel.kernels.program import PRECISIONS, Dtype, Program
-from robomodel.records import dataclass
 from robomodel.running import Lock, Progress, uncollected
 
 INTERFACES = (1, 2)  # of NumPy 1 and NumPy 2

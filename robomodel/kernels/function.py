@@ -12,7 +12,7 @@ import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, get_args
@@ -25,7 +25,6 @@ from robomodel.kernels.plan import Iteration
 from robomodel.kernels.program import Dtype, Program
 from robomodel.kernels.threads import LONGEST_PIECE, run_ufunc
 from robomodel.kernels.trace import Trace
-from robomodel.records import dataclass
 from robomodel.scalars import Scalar, stack, unstack
 
 if TYPE_CHECKING:

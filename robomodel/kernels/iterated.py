@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 from robomodel.kernels.function import Shape, TracedFunction
 from robomodel.kernels.program import Dtype, Operation, Program, Reference
-from robomodel.records import dataclass
 
 STATE, DAMPING, FAULT = "x", "damping", "fault"
 """Names of arguments and results of parts, besides those of the whole function."""

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
 
 from robomodel.kernels import c
 from robomodel.kernels.iterated import ACCURACIES, FAULT, STATE, IteratedFunction
 from robomodel.kernels.plan import KernelPlan, ordered, write
 from robomodel.kernels.program import Program
-from robomodel.records import dataclass
 
 LONGEST, PIECE = 1000, 500  # steps of one function, and of a part where there are several
 _ARRAYS = ("xs", "rs", "ws", "i", "index", "out", "sized", "Math", "Float64Array", "Uint32Array")

@@ -11,6 +11,7 @@ import heapq
 import struct
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, TypeAlias
 
@@ -24,7 +25,6 @@ from robomodel.kernels.program import (
     Program,
     Reference,
 )
-from robomodel.records import dataclass
 
 CHUNK = 6000  # most steps of a program in one function
 FUNCTION_STEPS = 200  # steps of a function where there are several

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
-
-from robomodel.records import dataclass
 
 ADD, SUB, MUL, DIV, NEG, SQRT, SIN, COS, SELECT, FMA, FMS, FNMA = (
     "add", "sub", "mul", "div", "neg", "sqrt", "sin", "cos", "select", "fma", "fms", "fnma",

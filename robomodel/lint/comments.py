@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from xml.parsers import expat
 
 from robomodel.errors import Source, did_you_mean
 from robomodel.lint.checks import CHECKS
-from robomodel.records import dataclass
 from robomodel.reports.document import Finding, note, warning
 
 _COMMENT = re.compile(

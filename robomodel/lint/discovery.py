@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, Literal
@@ -19,7 +19,6 @@ from lxml import etree
 
 from robomodel.errors import warn
 from robomodel.files import LFS, STAGES, may_be_read
-from robomodel.records import dataclass
 
 Format = Literal["urdf", "sdf", "mjcf", "usd"]
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from robomodel.lint.discovery import RobotFile
 from robomodel.lint.edits import Edit, Element, Text, unified_diff
 from robomodel.lint.runner import LintReport, shortened
 from robomodel.lint.texts import faults, opened
-from robomodel.records import dataclass
 from robomodel.reports.document import Correction, Finding
 from robomodel.vocabulary.schema import number, numbers
 

@@ -8,7 +8,7 @@ import signal
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,6 @@ from robomodel.lint.comments import Ignore, apply, ignores
 from robomodel.lint.discovery import RobotFile, find
 from robomodel.lint.settings import FileSettings, Settings
 from robomodel.lint.texts import check_text
-from robomodel.records import dataclass
 from robomodel.reports.document import SEVERITIES, Finding, Severity, note
 from robomodel.reports.validation.study import validate
 

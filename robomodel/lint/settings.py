@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from robomodel.errors import as_flag, did_you_mean
 from robomodel.lint.checks import CHECKS
-from robomodel.records import dataclass
 from robomodel.reports.document import SEVERITIES, Severity
 
 TextFormat = Literal["text", "json", "sarif", "junit", "github"]

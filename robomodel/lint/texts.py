@@ -8,11 +8,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from robomodel.errors import Source
 from robomodel.lint.discovery import RobotFile
 from robomodel.lint.edits import Edit, Element, Text
-from robomodel.records import dataclass
 from robomodel.reports.document import Finding, note
 from robomodel.reports.validation.bounds import BOUNDS
 from robomodel.vocabulary.schema import number, numbers

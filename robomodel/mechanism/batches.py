@@ -9,6 +9,7 @@ all loops, and each row of all loops of one type. The formulas are those of the 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -17,7 +18,6 @@ import numpy as np
 from robomodel.arrays import Array, Indices
 from robomodel.mechanism.constraints import OUTSIDE, Link, LoopEnd, LoopJoint, LoopRow
 from robomodel.mechanism.joints import JointModel, Revolute
-from robomodel.records import dataclass
 from robomodel.scalars import Scalar
 from robomodel.spatial import ZERO, Mat, Transform, cross, inner, plus
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -27,7 +27,6 @@ from robomodel.mechanism.constraints import (
     evaluate_loops,
 )
 from robomodel.mechanism.joints import JointModel, VectorSpace
-from robomodel.records import dataclass
 from robomodel.scalars import Scalar, Vector, stack, unstack, value_of
 from robomodel.tolerances import CLOSED, CONVERGED, EXACTLY_CLOSED, ROUNDING, SINGULAR, TINY
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -13,7 +13,6 @@ from robomodel.kernels.function import TracedFunction
 from robomodel.mechanism.closure import Geometry
 from robomodel.mechanism.constraints import BodyAnchor, Link, LoopCondition, LoopJoint
 from robomodel.mechanism.joints import Revolute
-from robomodel.records import dataclass
 from robomodel.scalars import Scalar, Vector
 from robomodel.spatial import ZERO, MatrixRotation, Transform
 

@@ -18,11 +18,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Protocol, TypeAlias
 
 from robomodel.mechanism.joints import JointModel, relative_motion
-from robomodel.records import dataclass
 from robomodel.scalars import (
     Scalar,
     Vector,

@@ -18,14 +18,13 @@ would need strides of a tenth of this length.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from enum import IntEnum
 from typing import Protocol
 
 import numpy as np
 
 from robomodel.arrays import Array, Indices, Mask
-from robomodel.records import dataclass
 from robomodel.tolerances import CLOSED, EXACTLY_CLOSED, MOVES, ROUNDING, TINY, WITHIN
 
 GAP = 1e-15  # sines, sizes: rounding alone, which no step makes less

@@ -11,6 +11,7 @@ Newton's method starts there, and no more.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
@@ -19,7 +20,6 @@ from robomodel.arrays import Array
 from robomodel.mechanism.closure import Geometry
 from robomodel.mechanism.constraints import OUTSIDE, LoopJoint, Perpendicular
 from robomodel.mechanism.joints import Prismatic, Revolute, Spherical
-from robomodel.records import dataclass
 from robomodel.spatial import ZERO, Transform
 from robomodel.tolerances import WRITTEN
 

@@ -7,7 +7,7 @@ by :mod:`robomodel.mobility.analysis`. Other numbers are eliminated with the sam
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from robomodel.mechanism.closure import Geometry
@@ -17,7 +17,6 @@ from robomodel.mechanism.constraints import (
     LoopConstraint,
     PolynomialConstraint,
 )
-from robomodel.records import dataclass
 from robomodel.scalars import Scalar, div, dot, held, is_number, is_zero, select
 from robomodel.tolerances import NOTHING, ROUNDING, SAME
 

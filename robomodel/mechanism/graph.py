@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial, reduce
 
 from robomodel.description import AT_ORIGIN, Description, Joint, Link, Pose
 from robomodel.description.poses import compose
-from robomodel.records import dataclass
 
 WORLD = -1
 

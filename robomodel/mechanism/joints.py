@@ -15,13 +15,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from robomodel.arrays import Array
 from robomodel.description import inertias as masses
-from robomodel.records import dataclass
 from robomodel.scalars import (
     Scalar,
     Vector,

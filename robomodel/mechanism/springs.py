@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Literal
 
 from robomodel.description import (
@@ -18,7 +19,6 @@ from robomodel.errors import DescriptionError, Source, did_you_mean
 from robomodel.mechanism.constraints import BodyAnchor
 from robomodel.mechanism.graph import SpanningTree
 from robomodel.mechanism.tree_constraints import anchored, distance_at_zero, loop_frame
-from robomodel.records import dataclass
 from robomodel.scalars import Scalar, held, is_number, value_of
 from robomodel.spatial import UNIT
 from robomodel.tolerances import NOTHING

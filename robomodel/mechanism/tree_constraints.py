@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from robomodel.description import (
@@ -24,7 +24,6 @@ from robomodel.description.poses import align, compose, second_axis
 from robomodel.errors import DescriptionError, Source, did_you_mean
 from robomodel.mechanism.constraints import OUTSIDE, ROWS, BodyAnchor, Distance, LoopJoint, LoopRow
 from robomodel.mechanism.graph import WORLD, SpanningTree
-from robomodel.records import dataclass
 from robomodel.scalars import Scalar, dot, held, is_number, sqrt
 from robomodel.spatial import apply, matmul, minus, plus, transpose
 from robomodel.tolerances import NOTHING

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -20,7 +20,6 @@ from robomodel.mechanism.continuation import (
     joined,
 )
 from robomodel.mechanism.roots import root
-from robomodel.records import dataclass
 from robomodel.tolerances import CONVERGED, MOVES, NOTHING, ROUNDING, SINGULAR, TINY, WITHIN
 
 if TYPE_CHECKING:

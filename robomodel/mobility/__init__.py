@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -25,7 +25,6 @@ from robomodel.mechanism.constraints import (
     Perpendicular,
     Polynomial,
 )
-from robomodel.records import dataclass
 from robomodel.tolerances import CLOSED, SINGULAR, WITHIN
 
 

@@ -12,7 +12,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -74,7 +74,6 @@ from robomodel.mobility.exploration import (
     singular_everywhere,
     tolerance_advice,
 )
-from robomodel.records import dataclass
 from robomodel.scalars import Scalar, held, value_of
 from robomodel.spatial import UNIT
 from robomodel.tolerances import CLOSED, NOTHING, PARALLEL, SAME, SINGULAR

@@ -11,12 +11,13 @@ bodies do not turn, then that on which bodies turn the least.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from robomodel.arrays import Array
 from robomodel.mechanism.closure import close
 from robomodel.mobility import ClusterProblem, decomposed, outside_limits
-from robomodel.records import dataclass
 from robomodel.tolerances import CLOSED, MOVES, NOTHING, SAME, TINY
 
 SMOOTH = 1e-6  # of the largest second derivative: less on all of a branch's motions is zero

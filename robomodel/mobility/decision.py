@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
@@ -34,7 +34,6 @@ from robomodel.mechanism.copies import images
 from robomodel.mechanism.joints import Floating
 from robomodel.mobility import ClusterProblem, largest, outside_limits
 from robomodel.mobility.exploration import NamelessProblem
-from robomodel.records import dataclass
 from robomodel.spatial import (
     ZERO,
     Mat,

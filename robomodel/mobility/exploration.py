@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -37,7 +37,6 @@ from robomodel.mobility import (
 )
 from robomodel.mobility.branches import Branch, branches_at
 from robomodel.mobility.parts import parts_of
-from robomodel.records import dataclass
 from robomodel.tolerances import CLOSED, MOVES, NOTHING, SAME, TINY
 
 GUESSES = 24

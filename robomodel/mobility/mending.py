@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -16,7 +16,6 @@ from robomodel.mechanism.graph import SpanningTree
 from robomodel.mechanism.joints import Revolute
 from robomodel.mobility import ClusterProblem, ReducedProblem, condition_names
 from robomodel.mobility.decision import Decision, pose_of
-from robomodel.records import dataclass
 from robomodel.spatial import UNIT
 from robomodel.tolerances import CLOSED
 

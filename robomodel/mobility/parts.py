@@ -7,12 +7,12 @@ part by itself closes soon, from new starts of its own.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 import numpy as np
 
 from robomodel.arrays import Array, Indices
 from robomodel.mechanism.closure import Geometry, Held, close
-from robomodel.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from robomodel.description import Description, LinkCoupling, Motor, PolynomialCoupling, least
@@ -21,7 +21,6 @@ from robomodel.description.transmissions import (
 )
 from robomodel.errors import DescriptionError
 from robomodel.mechanism.joints import Revolute
-from robomodel.records import dataclass
 from robomodel.scalars import Scalar, div, held, is_number, select, value_of
 from robomodel.tolerances import NOTHING, SAME
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
 
@@ -74,7 +74,6 @@ from robomodel.model.spins import (
     spin_note,
     without_spins,
 )
-from robomodel.records import dataclass
 
 
 def build(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -16,7 +17,6 @@ from robomodel.mechanism.constraints import Constraint, Link
 from robomodel.mechanism.joints import JointModel, Planar
 from robomodel.mobility import SpanningColumn, column_units
 from robomodel.model.options import LABELS
-from robomodel.records import dataclass
 from robomodel.scalars import is_zero, value_of
 from robomodel.spatial import RigidInertia, Transform
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from robomodel.description import (
@@ -30,7 +30,6 @@ from robomodel.mechanism.graph import path
 from robomodel.mechanism.springs import check_passive
 from robomodel.model.efficiencies import EFFICIENCIES
 from robomodel.model.elements import Coupling
-from robomodel.records import dataclass
 from robomodel.scalars import Scalar, Vector, div, held, is_number, is_one, select, value_of
 from robomodel.spatial import ZERO, Transform, about_axis, from_quaternion, logarithms, matmul
 

@@ -14,7 +14,7 @@ K q̈ = k, q̇ = G v, q̈ = G a + g.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from functools import cached_property
 from html import escape
 from typing import TYPE_CHECKING, Any, Literal, Never
@@ -44,7 +44,6 @@ from robomodel.model.elements import (
 )
 from robomodel.model.registry import METHODS
 from robomodel.model.violations import LimitViolation, Singularity
-from robomodel.records import dataclass
 from robomodel.scalars import Scalar, Vector, as_number
 from robomodel.tolerances import CLOSED
 

@@ -9,7 +9,7 @@ any kind: a model with other parameters has the same decisions and other numbers
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -54,7 +54,6 @@ from robomodel.model.elements import (
     Structure,
 )
 from robomodel.model.options import labels
-from robomodel.records import dataclass
 from robomodel.scalars import Scalar, as_number, held, is_number, is_zero
 from robomodel.spatial import (
     NO_INERTIA,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -36,7 +36,6 @@ from robomodel.model.efficiencies import EFFICIENCIES, with_gears
 from robomodel.model.elements import Frame, Node, Units, units_of
 from robomodel.model.geometry_parameters import SPRINGS, Number, described, numbers_by_name
 from robomodel.model.numbers import with_numbers
-from robomodel.records import dataclass
 from robomodel.scalars import Scalar, held, is_number, unstack, value_of
 from robomodel.spatial import RigidInertia, symmetric
 from robomodel.tolerances import CLOSED, NOTHING, SAME

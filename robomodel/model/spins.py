@@ -11,7 +11,7 @@ universal joint.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import NamedTuple
 
@@ -35,7 +35,6 @@ from robomodel.model.actuators import Actuator
 from robomodel.model.derived import cached_on_model, neutral_positions
 from robomodel.model.elements import Cluster, velocity_units
 from robomodel.model.model import Model
-from robomodel.records import dataclass
 from robomodel.scalars import value_of
 from robomodel.tolerances import CLOSED, MOVES, WRITTEN
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
 from robomodel.errors import few
-from robomodel.records import dataclass
 from robomodel.tolerances import NOTHING
 
 # sine from which on results have ten digits: those lost are as many as its own zeros

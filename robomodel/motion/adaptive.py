@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from typing import Any
 
@@ -35,7 +35,6 @@ from robomodel.motion.stepping import Grid, Run
 from robomodel.motion.steps import FixedStep
 from robomodel.motion.tangent import StepError
 from robomodel.motion.trajectory import Trajectory
-from robomodel.records import dataclass
 from robomodel.tolerances import CLOSED, NOTHING, ROUNDING, SAME
 
 FINEST = 100.0 * float(np.finfo(float).eps)  # relative tolerance, as SciPy has it

@@ -10,6 +10,7 @@ least share of the next one that ends away from the point (:data:`BEYOND`).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +18,6 @@ import numpy as np
 from robomodel.arrays import Array
 from robomodel.model.model import Model
 from robomodel.motion.tangent import closed_by_least_squares
-from robomodel.records import dataclass
 
 AT_CHANGE_POINT = "ends too near to a change point"
 # shares of the next step: far from both its ends, where others may end too; or steps further on

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,6 @@ from robomodel.motion.halves import StepShare
 from robomodel.motion.layout import StateLayout
 from robomodel.motion.limits import SINGLE_GAP
 from robomodel.motion.schemes import TORN
-from robomodel.records import dataclass
 from robomodel.tolerances import CLOSED
 
 LOST = {"float64": CLOSED, "float32": SINGLE_GAP}  # gap of loops above which a step is lost

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
 from itertools import combinations, product
@@ -28,7 +29,6 @@ from robomodel.mechanism.graph import WORLD
 from robomodel.mechanism.joints import Floating
 from robomodel.model.model import Model
 from robomodel.motion.ground import RIM, Contact, check_coefficients
-from robomodel.records import dataclass
 from robomodel.scalars import Scalar, div, maximum, minimum, select, sqrt, value_of
 from robomodel.spatial import Mat, Vec, apply, cross, inner, minus, plus, scale
 

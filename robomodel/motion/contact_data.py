@@ -10,7 +10,7 @@ velocities of each near contact.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -54,7 +54,6 @@ from robomodel.motion.time_stepping import (
     Solved,
     assemble,
 )
-from robomodel.records import dataclass
 from robomodel.scalars import Scalar, Vector, value_of
 from robomodel.spatial import UNIT_WRENCHES, ZERO, Motion, Transform, Vec, Wrench, matmul, plus
 from robomodel.spatial import apply as rotated

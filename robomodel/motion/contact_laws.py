@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from robomodel.dynamics.contact.gauss_seidel import wedged, within_reach
@@ -16,7 +17,6 @@ from robomodel.dynamics.contact.problem import APART, magnitude
 from robomodel.model.model import Model
 from robomodel.motion.contact_rows import GapRows, Memory
 from robomodel.motion.ground import ContactLaw
-from robomodel.records import dataclass
 from robomodel.scalars import (
     Scalar,
     Vector,

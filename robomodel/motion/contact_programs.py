@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 from robomodel.dynamics.actuators.maps import required
@@ -57,7 +57,6 @@ from robomodel.motion.time_stepping import (
     assemble,
     strikes,
 )
-from robomodel.records import dataclass
 from robomodel.scalars import (
     Factorization,
     Scalar,

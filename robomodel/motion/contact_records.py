@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +15,6 @@ from robomodel.motion.ground import Contact, Pair
 from robomodel.motion.halves import StepShare
 from robomodel.motion.planes import ABSENT, ContactPlaces
 from robomodel.motion.steps import FixedStep
-from robomodel.records import dataclass
 
 
 class Record(NamedTuple):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 import numpy as np
@@ -23,7 +24,6 @@ from robomodel.model.model import Model
 from robomodel.motion.collision import Proximity, RoundPair, round_contacts
 from robomodel.motion.ground import ContactLaw, Ground, GroundPoint, Pair
 from robomodel.motion.limits import Acting, rotors_of_meshes
-from robomodel.records import dataclass
 from robomodel.scalars import Scalar, Vector, advanced, dot, held
 from robomodel.spatial import ZERO, Mat, Vec, Wrench, apply, inner, minus, scale, transpose
 

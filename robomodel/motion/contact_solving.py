@@ -7,7 +7,7 @@ its impulses by another program.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -24,7 +24,6 @@ from robomodel.motion.planes import Length
 from robomodel.motion.schemes import time_step
 from robomodel.motion.tangent import linkages
 from robomodel.motion.time_stepping import Solved, strikes
-from robomodel.records import dataclass
 from robomodel.scalars import Scalar, Vector, array_of
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -10,7 +11,6 @@ from numpy.typing import ArrayLike
 
 from robomodel.arrays import Array
 from robomodel.model.arguments import as_numbers
-from robomodel.records import dataclass
 
 EventKind: TypeAlias = Literal["touch-down", "lift-off", "slip", "stick"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Concatenate
 
@@ -16,7 +16,6 @@ from robomodel.kernels.program import Dtype
 from robomodel.model.model import Model
 from robomodel.model.parameters import counted, of_geometry, parameterized
 from robomodel.motion.integrator_functions import function
-from robomodel.records import dataclass
 from robomodel.scalars import Scalar, Vector
 
 LEAST = float(np.finfo(float).tiny)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
@@ -17,7 +17,6 @@ from robomodel.mechanism.graph import WORLD
 from robomodel.model.arguments import as_numbers
 from robomodel.model.model import Model
 from robomodel.motion.terrain import Terrain
-from robomodel.records import dataclass
 from robomodel.spatial import apply, plus
 from robomodel.tolerances import NOTHING
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from robomodel.arrays import Array
-from robomodel.records import dataclass
 
 FINEST = 2.0**-12  # share of a step that is not halved any more
 

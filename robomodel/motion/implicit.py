@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -31,7 +32,6 @@ from robomodel.dynamics.recursions.rnea import bias_force
 from robomodel.errors import warn
 from robomodel.model.model import Model
 from robomodel.model.parameters import counted, parameterized
-from robomodel.records import dataclass
 from robomodel.scalars import (
     Factorization,
     Scalar,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TypeAlias, TypeVar
 
 import numpy as np
@@ -15,7 +15,6 @@ from robomodel.dynamics import saturate
 from robomodel.errors import as_flag
 from robomodel.model.arguments import as_array, as_numbers
 from robomodel.model.model import Model
-from robomodel.records import dataclass
 
 Wrenches: TypeAlias = Mapping[str, ArrayLike]
 Controller: TypeAlias = Callable[[float, Array, Array], ArrayLike]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -27,7 +28,6 @@ from robomodel.motion.tangent import (
     regularity,
     renewed,
 )
-from robomodel.records import dataclass
 from robomodel.scalars import Scalar, Vector
 from robomodel.tolerances import CLOSED, ROUNDING
 

@@ -8,6 +8,7 @@ independent joints; linkages move by z.
 from __future__ import annotations
 
 import itertools
+from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
@@ -19,7 +20,6 @@ from robomodel.motion import tangent
 from robomodel.motion.integrator_functions import independent_columns, joint_rates
 from robomodel.motion.plant import Moving
 from robomodel.motion.tangent import linkages
-from robomodel.records import dataclass
 from robomodel.scalars import Scalar, Vector, dot
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
@@ -19,7 +20,6 @@ from robomodel.model.model import Model
 from robomodel.model.parameters import parameterized
 from robomodel.motion.integrator_functions import openness
 from robomodel.motion.trajectory import Stop
-from robomodel.records import dataclass
 from robomodel.scalars import stack, unstack
 from robomodel.tolerances import CLOSED, WITHIN
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, SupportsFloat, TypeAlias, TypedDict
 
 import numpy as np
@@ -39,7 +40,6 @@ from robomodel.motion.limits import ADAPTIVE, Acting, method_of, named
 from robomodel.motion.plant import PLANT_CLOSINGS, Plant
 from robomodel.motion.servo import Servo
 from robomodel.motion.steps import FixedStep
-from robomodel.records import dataclass
 
 NONE = np.zeros(0)
 

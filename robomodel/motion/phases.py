@@ -13,6 +13,7 @@ force (Painlevé's case) it stops at once, by the impulses of the same law.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -37,7 +38,6 @@ from robomodel.motion.integrator_functions import function
 from robomodel.motion.limits import Acting, rotors_of_meshes
 from robomodel.motion.plant import Plant
 from robomodel.motion.tangent import StepError, in_tangents, numbers, tangent_forces
-from robomodel.records import dataclass
 from robomodel.scalars import (
     Factorization,
     Scalar,

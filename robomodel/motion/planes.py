@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
 
@@ -19,7 +20,6 @@ from robomodel.motion.family import Family
 from robomodel.motion.ground import Ground, GroundPoint, Pair
 from robomodel.motion.layout import StateLayout
 from robomodel.motion.tangent import in_tangents
-from robomodel.records import dataclass
 from robomodel.scalars import Scalar, Vector, sqrt
 from robomodel.spatial import ZERO, inner
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from robomodel.dynamics.actuators.maps import saturated
 from robomodel.dynamics.kinematics import frames
 from robomodel.dynamics.kinematics.state import Configuration, Forces
@@ -17,7 +19,6 @@ from robomodel.motion import tangent
 from robomodel.motion.integrator_functions import function
 from robomodel.motion.servo import Servo
 from robomodel.motion.tangent import in_tangents, linkages
-from robomodel.records import dataclass
 from robomodel.scalars import Scalar, Vector, added
 
 PLANT_CLOSINGS = 2  # Newton steps that close loops after a step

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Unpack
 
 import numpy as np
@@ -42,7 +42,6 @@ from robomodel.motion.options import (
 from robomodel.motion.stepping import Grid, Steps
 from robomodel.motion.steps import FixedStep
 from robomodel.motion.tangent import UNDETERMINED_MOTION, StepError, linkages
-from robomodel.records import dataclass
 
 # contact residual from which on there is a RuntimeWarning: single precision leaves more
 UNSOLVED = {"float64": 1e-6, "float32": 1e-3}

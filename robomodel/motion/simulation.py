@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Unpack
 
 import numpy as np
@@ -30,7 +31,6 @@ from robomodel.motion.options import (
 from robomodel.motion.rollout import UNSOLVED, run_over_time
 from robomodel.motion.sensors import Sensors
 from robomodel.motion.tangent import UNDETERMINED_MOTION
-from robomodel.records import dataclass
 
 LINE = 64  # bytes
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -43,7 +43,6 @@ from robomodel.motion.tangent import (
     condition,
 )
 from robomodel.motion.trajectory import SimulationError, Stop, Trajectory
-from robomodel.records import dataclass
 from robomodel.running import Progress
 from robomodel.tolerances import SAME
 

@@ -8,7 +8,7 @@ solve its contact problem, :mod:`robomodel.motion.contact_solving` does.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -39,7 +39,6 @@ from robomodel.motion.schemes import (
     time_step,
 )
 from robomodel.motion.tangent import in_tangents
-from robomodel.records import dataclass
 from robomodel.scalars import Scalar, Vector
 
 NONE = np.zeros(0)

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TypeAlias
 
@@ -51,7 +51,6 @@ from robomodel.model.configurations.closing import (
 from robomodel.model.derived import cached_on_model, nominal
 from robomodel.model.elements import Cluster, joint_slices, velocity_units
 from robomodel.model.model import Model
-from robomodel.records import dataclass
 from robomodel.scalars import (
     Factorization,
     Scalar,

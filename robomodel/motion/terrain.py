@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
@@ -13,7 +14,6 @@ from robomodel.arrays import Array, Indices, Mask
 from robomodel.kernels.cache import digest
 from robomodel.kernels.function import TracedFunction
 from robomodel.model.derived import sources
-from robomodel.records import dataclass
 from robomodel.scalars import Scalar, Vector, div, maximum, minimum, select, sqrt
 from robomodel.spatial import Vec, cross, inner, minus, plus, scale
 

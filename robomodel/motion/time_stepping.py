@@ -34,7 +34,7 @@ have static friction until they slide.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from robomodel.dynamics.contact.dry_friction import DryFriction
@@ -45,7 +45,6 @@ from robomodel.motion.contact_laws import COLLIDES_WITH, TAKES_PART, contact_law
 from robomodel.motion.contact_rows import GapRows, Memory
 from robomodel.motion.plant import Moving
 from robomodel.motion.tangent import in_turned_axes
-from robomodel.records import dataclass
 from robomodel.scalars import (
     Factorization,
     Scalar,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,6 @@ from robomodel.model.elements import position_names
 from robomodel.model.model import Model
 from robomodel.motion.events import ContactRecord, Event
 from robomodel.motion.ground import GroundPoint, Pair
-from robomodel.records import dataclass
 from robomodel.scalars import stack, unstack
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -16,7 +16,6 @@ from robomodel.opentree.errors import jacobian_of
 from robomodel.opentree.tree import OpenTree
 from robomodel.opentree.tree_joints import sheet
 from robomodel.reach.reachable import Reachable
-from robomodel.records import dataclass
 from robomodel.scalars import unstack
 from robomodel.tolerances import NOTHING, SAME
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -35,7 +35,6 @@ from robomodel.model.elements import joint_slices
 from robomodel.model.model import Model
 from robomodel.opentree.tree_joints import TOLD, ClusterTree, states_within
 from robomodel.reach.limb import LIMB_SEED
-from robomodel.records import dataclass
 from robomodel.scalars import Scalar, stack, unstack
 from robomodel.spatial import RigidInertia
 from robomodel.spatial.vectors import as_matrix

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from typing import TypeAlias
@@ -42,7 +43,6 @@ from robomodel.model.parameters import (
 )
 from robomodel.opentree.errors import Errors, Measure
 from robomodel.opentree.mirror_images import MirrorImages
-from robomodel.records import dataclass
 from robomodel.tolerances import NOTHING, TINY
 
 GRAVITY = 10.0  # times as exact as other torques, because it always acts

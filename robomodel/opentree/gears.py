@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,6 @@ from robomodel.mechanism.graph import WORLD
 from robomodel.mechanism.joints import Revolute
 from robomodel.model.model import Model
 from robomodel.model.parameters import ENTRIES, INERTIAL, parameters, pseudo_inertia
-from robomodel.records import dataclass
 from robomodel.spatial import UNIT, Transform
 from robomodel.tolerances import NOTHING, SINGULAR
 

@@ -7,6 +7,7 @@ another, with its joint and all that carries it, the mean of both is nearer to e
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,7 +18,6 @@ from robomodel.mechanism.graph import WORLD
 from robomodel.model.derived import neutral_positions
 from robomodel.model.model import Model
 from robomodel.model.parameters import ENTRIES, INERTIAL, of_joints, pseudo_inertia
-from robomodel.records import dataclass
 from robomodel.tolerances import WRITTEN
 
 

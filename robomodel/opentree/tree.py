@@ -11,7 +11,7 @@ from __future__ import annotations
 import warnings
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
 from itertools import chain, combinations
 from typing import Any, Literal
@@ -54,7 +54,6 @@ from robomodel.opentree.passive import with_reflected
 from robomodel.opentree.tree_joints import ClusterTree, Following, tree_joints
 from robomodel.reach.limb import without_spins
 from robomodel.reach.rotors import rotors
-from robomodel.records import dataclass
 from robomodel.tolerances import NOTHING, SAME
 
 __all__ = ["approximate_tree"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
@@ -37,7 +37,6 @@ from robomodel.reach.limb import (
 )
 from robomodel.reach.reachable import Reachable, reachable
 from robomodel.reach.rotors import LEVER
-from robomodel.records import dataclass
 from robomodel.scalars import stack, unstack
 from robomodel.tolerances import MOVES, NOTHING, SAME, WITHIN
 

@@ -11,7 +11,7 @@ substitutions of the ABA (property 2). For other measurements, loops and cluster
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -25,7 +25,6 @@ from robomodel.instants.equations import equations, pieces
 from robomodel.instants.sensors import wrench_at
 from robomodel.model.arguments import as_array
 from robomodel.model.model import Model
-from robomodel.records import dataclass
 from robomodel.scalars import value_of
 from robomodel.spatial import ZERO, Motion, Wrench, cross
 

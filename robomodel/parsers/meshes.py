@@ -11,7 +11,7 @@ import re
 import shutil
 import tempfile
 from contextlib import suppress
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Literal, Self, get_args
 
@@ -19,7 +19,6 @@ from robomodel.description import Description, Link, Shape
 from robomodel.description.shapes import SUFFIXES, in_stage, load_mesh, mesh_bytes, mesh_path
 from robomodel.errors import DescriptionError, argument
 from robomodel.files import Allowance
-from robomodel.records import dataclass
 
 How = Literal["copy", "keep", "drop"]
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -23,7 +24,6 @@ from robomodel.model.model import Model
 from robomodel.reach.groups import Group
 from robomodel.reach.limb import limb_joints
 from robomodel.reach.reachable import Linkage, reachable
-from robomodel.records import dataclass
 
 FREE = 0.5  # rad or sizes, either way from neutral: ranges of joints without limits
 STEPS = {2: 11, 3: 5, 4: 3}  # grid points along each joint, by the number of joints

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -10,7 +11,6 @@ import numpy as np
 from robomodel.arrays import Array
 from robomodel.mechanism.continuation import Points, joined
 from robomodel.reach.parts import Part
-from robomodel.records import dataclass
 from robomodel.tolerances import MOVES
 
 

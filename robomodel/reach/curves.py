@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
@@ -27,7 +28,6 @@ from robomodel.reach.motions import ClusterMotion, full_rank_rows
 from robomodel.reach.parts import VARIED, Part
 from robomodel.reach.paths import PATH_STEP, WEAK, Half, Path, walk
 from robomodel.reach.ranges import whole_part, without_spins
-from robomodel.records import dataclass
 from robomodel.tolerances import TINY, WITHIN
 
 HALF_CURVE = 32.0  # of each half of a curve, which ends after a turn of the swept joint

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -26,7 +26,6 @@ from robomodel.reach.groups import Group
 from robomodel.reach.parts import VARIED
 from robomodel.reach.paths import WEAK
 from robomodel.reach.uphill import projected
-from robomodel.records import dataclass
 from robomodel.tolerances import MOVES, NOTHING, SINGULAR, TINY, WITHIN, WRITTEN
 
 STARTS, APART = 4, 0.5  # configurations from which σ is lowered, and how far these are apart

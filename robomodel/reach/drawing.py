@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -18,7 +19,6 @@ from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import Cluster, columns_of
 from robomodel.reach.motions import ClusterMotion
 from robomodel.reach.reachable import Reachable, from_configuration, random_poses, reachable
-from robomodel.records import dataclass
 from robomodel.tolerances import CLOSED, NEARLY_CLOSED, NOTHING
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -53,7 +53,6 @@ from robomodel.model.elements import Cluster, columns_of, spanning_start, veloci
 from robomodel.model.model import Model
 from robomodel.model.spins import find_spins
 from robomodel.reach.targets import Box, Explored
-from robomodel.records import dataclass
 from robomodel.tolerances import CLOSED, MOVES, NOTHING, RANK, TINY, WITHIN
 
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations, combinations_with_replacement, product
 from typing import NamedTuple, TypeAlias
@@ -31,7 +32,6 @@ from robomodel.model.model import Model
 from robomodel.model.spins import find_spins, joints_of_balls, locked
 from robomodel.reach.motions import ClusterMotion
 from robomodel.reach.rotors import body_pseudo_inertia, rotors
-from robomodel.records import dataclass
 from robomodel.scalars import stack, unstack, value_of
 from robomodel.tolerances import CLOSED, MOVES, NOTHING, SAME, SINGULAR, TINY, WITHIN
 

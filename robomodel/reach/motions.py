@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -15,7 +16,6 @@ from robomodel.mobility import SpanningColumn, column_limits
 from robomodel.model.elements import Cluster, columns_of, velocity_units
 from robomodel.model.model import Model
 from robomodel.reach.groups import compiled_geometry, kept_rows
-from robomodel.records import dataclass
 from robomodel.tolerances import CLOSED, TINY, WITHIN
 
 

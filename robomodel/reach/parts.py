@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -15,7 +15,6 @@ from robomodel.mechanism.compiled import CompiledGeometry
 from robomodel.mechanism.continuation import CROSSING, Continuation, Limits, Points
 from robomodel.mechanism.joints import Revolute
 from robomodel.reach.groups import left_null
-from robomodel.records import dataclass
 from robomodel.tolerances import CLOSED, MOVES
 
 TURNS = 8  # of a joint without limits in a part where couplings turn joints with limits

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -23,7 +23,6 @@ from robomodel.mechanism.continuation import joined as joined_points
 from robomodel.mechanism.roots import root
 from robomodel.reach.charts import Chart, turned_charts, without_idle
 from robomodel.reach.parts import Part
-from robomodel.records import dataclass
 from robomodel.tolerances import MOVES, NOTHING, WITHIN
 
 PATH_STEP = 0.08  # radians, or cluster sizes, along a path or curve

@@ -14,7 +14,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
 
@@ -51,7 +51,6 @@ from robomodel.reach.parts import Part
 from robomodel.reach.paths import Half, Path, RangeEnd, follow, halves_from, joined, walk
 from robomodel.reach.reachable import reachable
 from robomodel.reach.uphill import extremes
-from robomodel.records import dataclass
 from robomodel.tolerances import HUGE, SINGULAR, WITHIN
 
 FURTHER = 2000  # configurations from which a climb may begin again

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -36,7 +36,6 @@ from robomodel.model.elements import Cluster, columns_of, joint_slices, spanning
 from robomodel.model.model import Model
 from robomodel.reach.crossings import crossings
 from robomodel.reach.groups import Group, Split, split, units
-from robomodel.records import dataclass
 from robomodel.tolerances import CLOSED, MOVES, NOTHING, WITHIN
 
 if TYPE_CHECKING:

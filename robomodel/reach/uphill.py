@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -23,7 +23,6 @@ from robomodel.mechanism.walks import Positions, lead
 from robomodel.reach.charts import Chart, slopes, turned_charts
 from robomodel.reach.parts import VARIED, Part
 from robomodel.reach.paths import Kind, RangeEnd
-from robomodel.records import dataclass
 from robomodel.tolerances import CONVERGED, NOTHING, SINGULAR, TINY, WITHIN
 
 CLIMB_STRIDE = 0.1  # radians, or cluster sizes: loops bend a stride by its square half, 5 mrad

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -22,7 +23,6 @@ from robomodel.model import Model
 from robomodel.opentree.armatures import Armature, armatures
 from robomodel.opentree.errors import FAIR, percent
 from robomodel.opentree.tree import OpenTree, judged_tree
-from robomodel.records import dataclass
 from robomodel.reports.document import (
     Bullets,
     Cell,

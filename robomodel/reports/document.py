@@ -14,7 +14,7 @@ import re
 import textwrap
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, field, is_dataclass
+from dataclasses import asdict, dataclass, field, is_dataclass
 from functools import cached_property, partial
 from html import escape
 from itertools import groupby
@@ -24,7 +24,6 @@ from typing import Any, Literal, TypeAlias, overload
 import numpy as np
 
 from robomodel.errors import Source
-from robomodel.records import dataclass
 from robomodel.reports import drawings, plots
 from robomodel.reports.drawings import Drawings
 from robomodel.reports.palette import REPORT, coloured

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from html import escape
 
 import numpy as np
@@ -14,7 +15,6 @@ from robomodel.dynamics.kinematics.frames import link_poses
 from robomodel.mechanism.graph import WORLD
 from robomodel.model import Model
 from robomodel.model.elements import Cluster
-from robomodel.records import dataclass
 from robomodel.reports.palette import CURVES
 from robomodel.reports.plots import opening
 from robomodel.tolerances import PARALLEL

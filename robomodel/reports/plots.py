@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,6 @@ import numpy as np
 
 from robomodel.arrays import Array, Mask, median
 from robomodel.errors import MissingPackageError
-from robomodel.records import dataclass
 from robomodel.reports.palette import BAD, CURVES
 from robomodel.tolerances import NOTHING, SAME, WITHIN
 

@@ -14,6 +14,7 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -29,7 +30,6 @@ from robomodel.opentree.armatures import armatures
 from robomodel.opentree.errors import jacobian_of, percent
 from robomodel.opentree.tree import OpenTree, TreeOptions, written_tree
 from robomodel.opentree.tree_joints import ClusterTree, polynomial
-from robomodel.records import dataclass
 from robomodel.reports.document import Bullets, Cell, Section, Table
 from robomodel.reports.plots import Line, Plot, bounded
 from robomodel.scalars import unstack

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from robomodel.description import Description
-from robomodel.records import dataclass
 from robomodel.simulators import readings
 from robomodel.simulators.readings import CONCERNS, Reading
 

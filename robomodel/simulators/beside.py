@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -14,7 +14,6 @@ from robomodel.arrays import Array
 from robomodel.errors import DescriptionWarning, few
 from robomodel.model import Model
 from robomodel.model.build import build
-from robomodel.records import dataclass
 from robomodel.simulators.behaviours import Quantity
 from robomodel.simulators.loaded import Loaded, Numbers, Place, State, turned
 from robomodel.simulators.ours import OurModel

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
 
 from robomodel.arrays import Array
-from robomodel.records import dataclass
 from robomodel.spatial import from_quaternion
 
 STEP = 1e-5  # s: where a simulator tells accelerations only by a step

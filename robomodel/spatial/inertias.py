@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
-from robomodel.records import dataclass
 from robomodel.scalars import Scalar, value_of
 from robomodel.spatial.transforms import Motion, Transform, Wrench
 from robomodel.spatial.vectors import (

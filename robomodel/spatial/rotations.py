@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Protocol
 
-from robomodel.records import dataclass
 from robomodel.scalars import Scalar, is_number, sincos, value_of
 from robomodel.spatial.vectors import (
     UNIT,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
-from robomodel.records import dataclass
 from robomodel.scalars import Scalar
 from robomodel.spatial.rotations import Rotation
 from robomodel.spatial.vectors import (

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import os
 import threading
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +18,6 @@ from robomodel.arrays import Array
 from robomodel.dynamics.kinematics.frames import link_poses
 from robomodel.errors import warn
 from robomodel.model import Model
-from robomodel.records import dataclass
 from robomodel.reports.document import framed
 from robomodel.views.pages import filled
 from robomodel.views.solids import Solid, coloured_solids

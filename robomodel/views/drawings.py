@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from robomodel.model import Model
-from robomodel.records import dataclass
 from robomodel.reports.document import count
 
 if TYPE_CHECKING:

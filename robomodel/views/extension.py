@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import numpy as np
 from lxml import etree
@@ -37,7 +37,6 @@ from robomodel.model.parameters import (
     parameters,
 )
 from robomodel.parsers.urdf.joints import add_coupling, add_loop
-from robomodel.records import dataclass
 from robomodel.scalars import Scalar, Vector, div, select, value_of
 from robomodel.spatial import matmul, transpose
 from robomodel.spatial.logarithms import log3, quaternion, turned

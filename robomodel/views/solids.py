@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -19,7 +20,6 @@ from robomodel.description.shapes import load_mesh
 from robomodel.dynamics.kinematics.frames import link_poses
 from robomodel.errors import DescriptionError, Issue, MissingPackageError, warn_of_all
 from robomodel.model import Model
-from robomodel.records import dataclass
 from robomodel.reports.palette import BODIES, PLAIN, PLAIN_SOLID, rgb
 from robomodel.tolerances import PARALLEL
 from robomodel.views.drawings import colours_of

@@ -12,6 +12,7 @@ import math
 import os
 import threading
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,7 +26,6 @@ from robomodel.files import Allowance
 from robomodel.model import Model
 from robomodel.model.configurations.moving import solve
 from robomodel.reach.ranges import joint_range
-from robomodel.records import dataclass
 from robomodel.reports.document import count
 from robomodel.reports.palette import GREY, rgb
 from robomodel.views.solids import (

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from robomodel.description import AT_ORIGIN, Description, Inertial, Joint, Pose, Vec3
 from robomodel.description.inertias import inertial_of, placed
 from robomodel.description.poses import compose
-from robomodel.records import dataclass
 from robomodel.spatial import symmetric
 from robomodel.tolerances import NOTHING
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from xml.parsers import expat
 
 from robomodel.errors import DescriptionError, Source
-from robomodel.records import dataclass
 from robomodel.vocabulary import xml
 
 _NAME = re.compile(rb"<[^\s/>]+")

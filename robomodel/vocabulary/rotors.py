@@ -11,7 +11,7 @@ import math
 import re
 import warnings
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from robomodel.description import (
@@ -41,7 +41,6 @@ from robomodel.description.transmissions import (
     rotor_name,
 )
 from robomodel.errors import DescriptionError, Source, did_you_mean, warn_at
-from robomodel.records import dataclass
 from robomodel.spatial import apply, inner, matmul, transpose
 from robomodel.tolerances import ROUNDING, SAME
 from robomodel.vocabulary.checks import beside, look_up

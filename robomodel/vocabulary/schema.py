@@ -15,14 +15,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeAlias
 
 from lxml import etree
 
 from robomodel.description import IDENTITY, MAX_TOLERANCE, Rows3, Vec3, rotation_from_rpy
-from robomodel.records import dataclass
 from robomodel.vocabulary.xml import Document, Element
 
 LARGEST = 1e308

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from lxml import etree
 
@@ -30,7 +30,6 @@ from robomodel.description import (
 )
 from robomodel.description.poses import distance, unit
 from robomodel.errors import DescriptionError
-from robomodel.records import dataclass
 from robomodel.spatial import apply, plus
 from robomodel.tolerances import HUGE, SAME
 from robomodel.vocabulary.frames import (

@@ -13,7 +13,7 @@ import codecs
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar, cast
 from xml.parsers import expat
 
@@ -22,7 +22,6 @@ from lxml import etree
 from robomodel.description import Vec3
 from robomodel.errors import DescriptionError, Issue, Source, did_you_mean, warn_of_all
 from robomodel.files import LFS, LFS_POINTER
-from robomodel.records import dataclass
 
 Element: TypeAlias = etree._Element
 

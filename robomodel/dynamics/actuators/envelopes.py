@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
@@ -44,7 +44,6 @@ from robomodel.reach.ranges import (
     path_along,
     ranges_from,
 )
-from robomodel.records import dataclass
 from robomodel.scalars import Scalar, Vector, unstack
 from robomodel.spatial import ZERO, Motion, scale
 from robomodel.tolerances import NOTHING, SAME, SINGULAR

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,7 +18,6 @@ from robomodel.model.configurations.closing import INDEPENDENT, Step, coupled, l
 from robomodel.model.derived import cached_on_model, nominal, traced
 from robomodel.model.elements import Cluster
 from robomodel.model.model import Model
-from robomodel.records import dataclass
 from robomodel.scalars import (
     Factorization,
     Scalar,

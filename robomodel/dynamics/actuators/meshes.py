@@ -6,13 +6,14 @@ motion, with the row of its momentum about its axis, tells what its mesh transmi
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from robomodel.dynamics.actuators.maps import rate_row
 from robomodel.dynamics.kinematics.frames import joint_forces
 from robomodel.dynamics.kinematics.state import Configuration
 from robomodel.dynamics.recursions.passive import is_absent
 from robomodel.model.actuators import Actuator
 from robomodel.model.model import Model
-from robomodel.records import dataclass
 from robomodel.scalars import Scalar, Vector, advanced, dot
 from robomodel.spatial import Motion, Wrench
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -37,7 +37,6 @@ from robomodel.kernels import Iteration
 from robomodel.kernels.cache import digest
 from robomodel.kernels.function import TracedFunction
 from robomodel.model.derived import sources
-from robomodel.records import dataclass
 from robomodel.scalars import Scalar, Vector, array_of, stack
 from robomodel.tolerances import NOTHING
 

@@ -8,9 +8,10 @@ at most (f + r)/2 + e. Scalars of any kind.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from robomodel.dynamics.contact.problem import magnitude
 from robomodel.model.elements import NO_LAW, FrictionLaw
-from robomodel.records import dataclass
 from robomodel.scalars import Scalar, div, is_number, is_zero, maximum, minimum, select, value_of
 
 # the exponential function: beyond the last exponent nothing is left (exp(-64) is 2e-28); halved so

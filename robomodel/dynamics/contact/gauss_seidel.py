@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from robomodel.dynamics.contact.problem import (
     TINY_SINGLE,
@@ -19,7 +20,6 @@ from robomodel.dynamics.contact.problem import (
     magnitude,
     without_gain,
 )
-from robomodel.records import dataclass
 from robomodel.scalars import (
     Scalar,
     Vector,

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from robomodel.dynamics.contact.gauss_seidel import Sweeps, basis
 from robomodel.dynamics.contact.least import largest, least_traced
@@ -19,7 +20,6 @@ from robomodel.dynamics.kinematics.state import Matrix
 from robomodel.kernels.cache import digest
 from robomodel.kernels.function import TracedFunction
 from robomodel.model.derived import sources
-from robomodel.records import dataclass
 from robomodel.scalars import (
     Factorization,
     Scalar,

@@ -20,12 +20,12 @@ there to rounding.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
 from robomodel.arrays import Array, Indices
 from robomodel.dynamics.contact.problem import TINY_SINGLE
-from robomodel.records import dataclass
 from robomodel.tolerances import ROUNDING
 
 # Chosen on 5081 problems of bipeds and quadrupeds with box feet that stand, walk, land, rock and

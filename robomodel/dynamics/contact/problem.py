@@ -23,12 +23,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from robomodel.records import dataclass
 from robomodel.scalars import Scalar, Vector, div, dot, maximum, minimum, select, sqrt
 
 TINY_SINGLE = 1e-30  # positive in single precision, too

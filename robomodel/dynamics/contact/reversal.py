@@ -10,11 +10,10 @@ part.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from robomodel.dynamics.contact.problem import JAMMED, TINY_SINGLE, ContactProblem, magnitude
-from robomodel.records import dataclass
 from robomodel.scalars import Scalar, Vector, div, dot, minimum, select
 
 SLIDING_PASSES = 2  # over the meshes that slide on; they begin from the solution of the whole step

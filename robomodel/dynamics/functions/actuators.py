@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Unpack
 
 import numpy as np
@@ -37,7 +38,6 @@ from robomodel.model.configurations.blockwise import CONTRADICTS
 from robomodel.model.configurations.following import read
 from robomodel.model.model import Model
 from robomodel.model.parameters import as_parameters, losses_among
-from robomodel.records import dataclass
 from robomodel.tolerances import NOTHING, SINGULAR
 
 __all__ = [

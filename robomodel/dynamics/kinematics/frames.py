@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal, TypeAlias, TypeGuard, cast
 
 import numpy as np
@@ -18,7 +19,6 @@ from robomodel.mechanism.graph import WORLD
 from robomodel.model.derived import traced
 from robomodel.model.elements import Frame
 from robomodel.model.model import Model
-from robomodel.records import dataclass
 from robomodel.scalars import Scalar, Vector, stack, transposed, unstack
 from robomodel.spatial import (
     NO_MOTION,

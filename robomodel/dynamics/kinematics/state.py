@@ -6,7 +6,7 @@ Also the tangents of the configuration space, on traced scalars.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -20,7 +20,6 @@ from robomodel.mechanism.joints import JointModel, relative_motion
 from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import Cluster, joint_slices
 from robomodel.model.model import Model
-from robomodel.records import dataclass
 from robomodel.scalars import Scalar, Vector, added, dot, stack, unstack, value_of
 from robomodel.spatial import (
     NO_MOTION,

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from robomodel.dynamics.kinematics.state import Configuration
 from robomodel.mechanism.graph import WORLD
 from robomodel.model.elements import Cluster
 from robomodel.model.model import Model
-from robomodel.records import dataclass
 from robomodel.scalars import Factorization, Scalar, Vector, is_zero
 from robomodel.spatial import NO_WRENCH, ArticulatedInertia, Motion, Wrench
 

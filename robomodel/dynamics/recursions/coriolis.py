@@ -18,6 +18,7 @@ to the body that carries it (:class:`.recursions.derivatives.MomentumMoments`), 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from robomodel.dynamics.kinematics.state import (
     Matrix,
@@ -30,7 +31,6 @@ from robomodel.kernels.differentiate import differentiate
 from robomodel.kernels.trace import Traced
 from robomodel.mechanism.graph import WORLD
 from robomodel.model.model import Model
-from robomodel.records import dataclass
 from robomodel.scalars import Scalar
 from robomodel.spatial import (
     NO_WRENCH,

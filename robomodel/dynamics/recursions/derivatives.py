@@ -49,7 +49,7 @@ commute (balls, floating and planar ones) have the mean of both orders there.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from robomodel.dynamics.kinematics.state import (
     NO_FORCES,
@@ -68,7 +68,6 @@ from robomodel.mechanism.graph import WORLD
 from robomodel.mechanism.joints import Floating
 from robomodel.model.elements import Cluster
 from robomodel.model.model import Model
-from robomodel.records import dataclass
 from robomodel.scalars import (
     Factorization,
     Scalar,

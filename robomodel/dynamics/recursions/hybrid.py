@@ -10,6 +10,7 @@ forward dynamics, inverse dynamics) give the same (001, VI).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 from robomodel.dynamics.kinematics.state import NO_FORCES, Forces, Matrix, State
@@ -18,7 +19,6 @@ from robomodel.dynamics.recursions.rnea import rnea
 from robomodel.errors import did_you_mean
 from robomodel.model.elements import Cluster
 from robomodel.model.model import Model
-from robomodel.records import dataclass
 from robomodel.scalars import Scalar, Vector, added
 from robomodel.spatial import NO_MOTION, Motion
 

@@ -10,13 +10,13 @@ QᵀIQ and Qᵀf lose nothing, and two triangular solutions carry the size of G.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 from robomodel.dynamics.kinematics.state import NO_FORCES, Forces, Matrix, State
 from robomodel.dynamics.recursions.aba import accelerations
 from robomodel.model.elements import Cluster
 from robomodel.model.model import Model
-from robomodel.records import dataclass
 from robomodel.scalars import Scalar, Vector, div, dot, sqrt, transposed
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from robomodel.dynamics.contact.dry_friction import DryFriction
 from robomodel.dynamics.kinematics.state import Configuration, position_directions
@@ -25,7 +26,6 @@ from robomodel.mechanism.joints import Spherical
 from robomodel.mechanism.springs import Spring
 from robomodel.model.elements import NO_LAW, FrictionLaw
 from robomodel.model.model import Model
-from robomodel.records import dataclass
 from robomodel.scalars import (
     Scalar,
     Vector,

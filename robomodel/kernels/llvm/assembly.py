@@ -7,7 +7,7 @@ import platform
 import struct
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from robomodel.kernels.plan import Target
 from robomodel.kernels.program import (
@@ -27,7 +27,6 @@ from robomodel.kernels.program import (
     Precision,
     Reference,
 )
-from robomodel.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,7 @@ import platform
 import struct
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import field
-
-from robomodel.records import dataclass
+from dataclasses import dataclass, field
 
 HEADER = b"\x7fELF\x02\x01\x01"  # 64 bits, little-endian
 RELOCATABLE, AMD64 = 1, 62

@@ -10,10 +10,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
-
-from robomodel.records import dataclass
 
 RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI = range(8)
 R13, R14, R15 = 13, 14, 15

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from robomodel.lint.audit.texts import Record, Table, Text, Unknown
-from robomodel.records import dataclass
 
 Dialect = Literal["Isaac Lab", "mjlab", "legged_gym"]
 Matching = Literal["whole", "within"]

@@ -9,6 +9,7 @@ import warnings
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,6 @@ from robomodel.lint.audit.dialects import (
 )
 from robomodel.lint.audit.texts import Text
 from robomodel.model import Model, build
-from robomodel.records import dataclass
 from robomodel.reports.document import (
     SEVERITIES,
     Document,

@@ -12,11 +12,9 @@ import ast
 import math
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-
-from robomodel.records import dataclass
 
 MOST_STEPS = 200_000  # evaluated expressions of a text and its imports
 MOST_ITEMS = 10_000  # of a list or a text

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -34,7 +34,6 @@ from robomodel.model.parameters import parameterized
 from robomodel.model.parameters import parameters as listed_parameters
 from robomodel.model.parametric import parametric
 from robomodel.model.spins import find_spins
-from robomodel.records import dataclass
 from robomodel.scalars import (
     Factorization,
     Scalar,

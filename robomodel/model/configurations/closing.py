@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -28,7 +29,6 @@ from robomodel.mechanism.constraints import LoopConstraint
 from robomodel.mechanism.couplings import eliminated
 from robomodel.mechanism.joints import Revolute
 from robomodel.model.elements import Cluster, joint_slices
-from robomodel.records import dataclass
 from robomodel.scalars import (
     Factorization,
     Scalar,

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
@@ -32,7 +32,6 @@ from robomodel.model.configurations import functions
 from robomodel.model.configurations.closing import partly_independent, travel
 from robomodel.model.configurations.functions import CLOSED_EVERY
 from robomodel.model.elements import Cluster, joint_slices
-from robomodel.records import dataclass
 from robomodel.tolerances import CLOSED, OPEN, TINY
 
 if TYPE_CHECKING:

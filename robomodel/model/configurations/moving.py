@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -46,7 +47,6 @@ from robomodel.model.elements import (
     velocity_units,
 )
 from robomodel.model.registry import method, method_named
-from robomodel.records import dataclass
 from robomodel.tolerances import CLOSED, CONVERGED, NEARLY_CLOSED, NOTHING, SAME, SINGULAR, WITHIN
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -23,7 +24,6 @@ from robomodel.model.configurations.singular import singularities
 from robomodel.model.elements import Cluster, position_names, quaternions
 from robomodel.model.registry import method
 from robomodel.model.violations import NEAR_SINGULAR, LimitViolation, Singularity
-from robomodel.records import dataclass
 from robomodel.tolerances import OPEN, WITHIN
 
 if TYPE_CHECKING:

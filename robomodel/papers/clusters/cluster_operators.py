@@ -6,7 +6,7 @@ rows each, angular first.
 
 from __future__ import annotations
 
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -32,7 +32,6 @@ from robomodel.papers.matrices import (
     times,
     transposed,
 )
-from robomodel.records import dataclass
 from robomodel.scalars import unstack
 from robomodel.spatial import UNIT_MOTIONS
 

@@ -9,7 +9,7 @@ the algorithms (II) follow.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Literal
 
@@ -27,7 +27,6 @@ from robomodel.model.arguments import as_array
 from robomodel.model.model import Model
 from robomodel.papers.clusters.cluster_operators import ClusterOperators, operators
 from robomodel.papers.matrices import frame_motion, pseudoinverse, solved, times, transposed
-from robomodel.records import dataclass
 from robomodel.scalars import Scalar, Vector, stack, unstack
 from robomodel.tolerances import ROUNDING
 

@@ -9,7 +9,7 @@ QR. Pivots are chosen once, at the generic state for which the graph was written
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -18,7 +18,6 @@ from robomodel.arrays import Array
 from robomodel.estimation.elimination import SingularError
 from robomodel.instants.elimination import REMAINDER
 from robomodel.papers.elimination_orders.graphs import Dag, Game
-from robomodel.records import dataclass
 from robomodel.tolerances import SINGULAR
 
 Kind = Literal["minus one", "one", "block", "rows"]

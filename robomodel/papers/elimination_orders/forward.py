@@ -12,7 +12,7 @@ import math
 import random
 import time
 from collections.abc import Callable, Container, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -31,7 +31,6 @@ from robomodel.model.model import Model
 from robomodel.papers.elimination_orders import symmetric
 from robomodel.papers.elimination_orders.graphs import FactorGraph
 from robomodel.papers.elimination_orders.orders import anneal, order_of_variables
-from robomodel.records import dataclass
 from robomodel.scalars import Scalar, Vector, stack, subtracted, unstack
 
 CHECKED = 64  # number of random states at which an order is checked

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from robomodel.instants.equations import System
 from robomodel.instants.orders import checked_order
 from robomodel.instants.problem import Problem
-from robomodel.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ import math
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from robomodel.estimation.elimination import SingularError
@@ -27,7 +28,6 @@ from robomodel.papers.elimination_orders.orders import (
     anneal,
     named_order,
 )
-from robomodel.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

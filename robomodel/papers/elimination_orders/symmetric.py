@@ -14,6 +14,7 @@ Only one half of the matrix is computed; products with a body's transform are th
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from numpy.typing import ArrayLike
 
@@ -21,7 +22,6 @@ from robomodel.dynamics.kinematics.state import Matrix
 from robomodel.estimation.elimination import SingularError
 from robomodel.instants.equations import LinearFactor, System, refined
 from robomodel.instants.problem import Problem, Solution
-from robomodel.records import dataclass
 from robomodel.scalars import (
     Factorization,
     Scalar,

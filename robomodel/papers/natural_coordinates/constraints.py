@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
@@ -24,7 +25,6 @@ import numpy as np
 
 from robomodel.arrays import Array, Mask
 from robomodel.errors import check_names
-from robomodel.records import dataclass
 
 TURN = np.array([[0.0, -1.0], [1.0, 0.0]])  # by a right angle
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -29,7 +29,6 @@ from robomodel.papers.natural_coordinates.constraints import (
     Travel,
 )
 from robomodel.papers.natural_coordinates.mechanism import Body, Mechanism, Point
-from robomodel.records import dataclass
 from robomodel.scalars import Scalar, stack, unstack, value_of
 from robomodel.tolerances import PARALLEL
 

@@ -10,7 +10,7 @@ and Φ_tt = 0 without :class:`~robomodel.papers.natural_coordinates.Driven`):
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -30,7 +30,6 @@ from robomodel.papers.natural_coordinates.constraints import (
     Row,
     independent_rows,
 )
-from robomodel.records import dataclass
 from robomodel.tolerances import EXACTLY_CLOSED, RANK
 
 Point = tuple[float, float]

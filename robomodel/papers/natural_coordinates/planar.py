@@ -9,6 +9,7 @@ assembly are a discrete variable C.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 from typing import ClassVar
@@ -35,7 +36,6 @@ from robomodel.model.arguments import as_numbers
 from robomodel.papers.elimination_orders.graphs import Dag, FactorGraph, Relation
 from robomodel.papers.natural_coordinates.constraints import TURN
 from robomodel.papers.natural_coordinates.mechanism import Body, Mechanism, Point
-from robomodel.records import dataclass
 from robomodel.tolerances import WRITTEN
 
 TRAPEZOID, DYNAMICS, EQUAL = 0.1, 0.01, 10.0

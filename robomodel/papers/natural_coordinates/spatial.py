@@ -9,6 +9,7 @@ tree, projected onto the motions with closed loops: Gᵀ (tree's rnea) = tau.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import ClassVar
@@ -36,7 +37,6 @@ from robomodel.kernels.trace import Traced
 from robomodel.model.arguments import as_array, as_numbers
 from robomodel.model.configurations.closing import loop_gaps
 from robomodel.model.model import Model
-from robomodel.records import dataclass
 from robomodel.scalars import Scalar, Vector, dot, stack, unstack
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, TypeVar, overload
@@ -23,7 +24,6 @@ from numpy.typing import ArrayLike
 from robomodel.arrays import Array
 from robomodel.papers.matrices import times, transposed
 from robomodel.papers.spatial_operators.tree import ROOT, Tree
-from robomodel.records import dataclass
 
 Blocks = tuple[Array, ...]
 

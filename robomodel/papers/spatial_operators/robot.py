@@ -8,6 +8,7 @@ and so are the equations of motion with a unit mass matrix that use them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
@@ -34,7 +35,6 @@ from robomodel.papers.spatial_operators.algebra import (
 )
 from robomodel.papers.spatial_operators.sko import SKO, Sensitivity
 from robomodel.papers.spatial_operators.tree import ROOT, Tree
-from robomodel.records import dataclass
 from robomodel.scalars import stack, unstack
 
 

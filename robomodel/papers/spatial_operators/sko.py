@@ -12,7 +12,7 @@ and under-actuated motion are the paper's future work.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -37,7 +37,6 @@ from robomodel.papers.spatial_operators.algebra import (
     identity,
 )
 from robomodel.papers.spatial_operators.tree import ROOT, Tree
-from robomodel.records import dataclass
 from robomodel.scalars import Factorization, array_of
 from robomodel.tolerances import ROUNDING, SAME
 

@@ -7,6 +7,7 @@ arbitrary names and may be listed in any order.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
@@ -14,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robomodel.errors import MissingPackageError
-from robomodel.records import dataclass
 from robomodel.reports.palette import BODIES, FAINT, GREY
 
 ROOT = -1

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -28,7 +28,6 @@ from robomodel.description.transmissions import both_ways
 from robomodel.errors import DescriptionError, Source
 from robomodel.parsers.mjcf.compiled import CompiledSection
 from robomodel.parsers.mjcf.constraints import EqualityConstraints, Terms
-from robomodel.records import dataclass
 from robomodel.vocabulary.motors import motor_fault
 from robomodel.vocabulary.schema import MOTOR, Names
 

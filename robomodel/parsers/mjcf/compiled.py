@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -11,7 +11,6 @@ from robomodel.description import Pose
 from robomodel.description.poses import rotation_of_quaternion, tidy, vec
 from robomodel.errors import Issue, Source
 from robomodel.parsers.mjcf.source import CompiledFile, SourceElement
-from robomodel.records import dataclass
 from robomodel.vocabulary.schema import Names
 
 JOINT_KINDS = ("free", "ball", "slide", "hinge")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TypeAlias
 
@@ -25,7 +25,6 @@ from robomodel.description import (
 from robomodel.description.poses import snapped, vec
 from robomodel.errors import DescriptionError, Source
 from robomodel.parsers.mjcf.compiled import CompiledSection, pose
-from robomodel.records import dataclass
 from robomodel.spatial import apply, minus, transpose
 from robomodel.tolerances import SAME
 from robomodel.vocabulary.frames import turned_to

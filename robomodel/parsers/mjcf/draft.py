@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import posixpath
 from collections import defaultdict
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 from lxml import etree
 
 from robomodel.description import IDENTITY, Link, Pose, Rows3, Shape
 from robomodel.description.poses import quaternion_of_rotation
 from robomodel.parsers.meshes import MUJOCO
-from robomodel.records import dataclass
 from robomodel.vocabulary.schema import SIZES, Names, add, number, numbers
 
 _SECTIONS = ("default", "asset", "worldbody", "tendon", "equality", "actuator", "custom")

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from robomodel.description import (
@@ -38,7 +38,6 @@ from robomodel.parsers.mjcf.actuators import JOINT_MOTOR, Actuators
 from robomodel.parsers.mjcf.compiled import JOINT_KINDS, CompiledElements, CompiledSection, pose
 from robomodel.parsers.mjcf.constraints import EqualityConstraints, Springs
 from robomodel.parsers.mjcf.source import UNNAMED, compile_mjcf
-from robomodel.records import dataclass
 from robomodel.spatial import minus
 from robomodel.tolerances import NO_LIMIT
 from robomodel.vocabulary.frames import as_limit, marks_of

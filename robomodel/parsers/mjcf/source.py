@@ -14,7 +14,7 @@ import posixpath
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
@@ -33,7 +33,6 @@ from robomodel.files import (
     top_folder,
 )
 from robomodel.parsers.meshes import MUJOCO
-from robomodel.records import dataclass
 from robomodel.running import Lock
 from robomodel.vocabulary import xml
 from robomodel.vocabulary.xml import Document, quoted, shown, spelled, words

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import reduce
 
 from lxml import etree
@@ -61,7 +61,6 @@ from robomodel.parsers.mjcf.actuators import ACTUATOR_MOTOR, JOINT_MOTOR
 from robomodel.parsers.mjcf.constraints import TOLERANCE
 from robomodel.parsers.mjcf.draft import MjcfDraft, Shapes, pose_words, turn_words
 from robomodel.parsers.mjcf.robot import EFFORT_LIMIT, INDEPENDENT, VELOCITY_LIMIT
-from robomodel.records import dataclass
 from robomodel.spatial import apply, inner, matmul, transpose
 from robomodel.tolerances import NO_LIMIT, NOTHING, SAME, WRITTEN
 from robomodel.vocabulary.frames import WORLD, independent_text, path_terms, unwritable

@@ -11,7 +11,7 @@ import os
 import re
 import stat
 from collections import defaultdict
-from dataclasses import field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import PurePosixPath
 
 from lxml import etree
@@ -19,7 +19,6 @@ from lxml import etree
 from robomodel.description import AT_ORIGIN, Joint, Loop, Pose, Vec3
 from robomodel.errors import DescriptionError, Source, argument
 from robomodel.files import SCHEMES, Resources, contents, is_within
-from robomodel.records import dataclass
 from robomodel.vocabulary import xml
 from robomodel.vocabulary.frames import WORLD, read_rotation
 from robomodel.vocabulary.motors import GEAR_RATIO, ROTOR_INERTIA

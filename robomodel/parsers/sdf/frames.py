@@ -8,14 +8,13 @@ file, with all joints at the positions it shows.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Literal
 
 from robomodel.description import Pose
 from robomodel.description.poses import compose, inverse, relative, tidy
 from robomodel.errors import Source, did_you_mean, few
 from robomodel.parsers.sdf.document import BETWEEN, MODEL, RelativePose, SdfDocument
-from robomodel.records import dataclass
 from robomodel.vocabulary.frames import WORLD
 from robomodel.vocabulary.xml import Element, spelled
 

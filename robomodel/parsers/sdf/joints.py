@@ -11,7 +11,7 @@ import heapq
 import math
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import cast
 
@@ -30,7 +30,6 @@ from robomodel.description.poses import branches, cosine, displacement, sine, tu
 from robomodel.errors import Source
 from robomodel.parsers.sdf.document import BETWEEN, MODEL, SdfDocument
 from robomodel.parsers.sdf.frames import SdfFrame, SdfFrames, source_of
-from robomodel.records import dataclass
 from robomodel.vocabulary.frames import WORLD, check_direction, limits_of, read_type
 from robomodel.vocabulary.motors import drake_armature, read_motor
 from robomodel.vocabulary.schema import (

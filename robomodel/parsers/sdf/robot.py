@@ -11,7 +11,7 @@ spans a tree over the joints (:mod:`robomodel.parsers.sdf.joints`), and creates 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Literal, cast
 
@@ -58,7 +58,6 @@ from robomodel.parsers.sdf.joints import (
     type_of,
 )
 from robomodel.parsers.sdf.links import read_link
-from robomodel.records import dataclass
 from robomodel.spatial import transpose
 from robomodel.tolerances import NOTHING, PARALLEL
 from robomodel.vocabulary.checks import by_name

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import astuple, replace
+from dataclasses import astuple, dataclass, replace
 
 from lxml import etree
 
@@ -63,7 +63,6 @@ from robomodel.parsers.sdf.document import (
 )
 from robomodel.parsers.sdf.joints import AXIS_LIMIT, KINDS
 from robomodel.parsers.sdf.links import add_inertial, add_shape
-from robomodel.records import dataclass
 from robomodel.tolerances import NOTHING, SAME
 from robomodel.vocabulary.frames import (
     WORLD,

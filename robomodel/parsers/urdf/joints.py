@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar, cast, get_args
 
 from robomodel.description import (
@@ -29,7 +29,6 @@ from robomodel.description import (
     Vec3,
 )
 from robomodel.errors import did_you_mean
-from robomodel.records import dataclass
 from robomodel.spatial import cross
 from robomodel.tolerances import NOTHING, PARALLEL
 from robomodel.vocabulary.frames import (

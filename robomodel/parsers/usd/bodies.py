@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import add
 from typing import Any
@@ -33,7 +33,6 @@ from robomodel.description.shapes import shell, solid
 from robomodel.errors import DescriptionError
 from robomodel.files import BETWEEN, Allowance
 from robomodel.parsers.usd.schema import MESH, NAME, SCALE, StageReader, applies
-from robomodel.records import dataclass
 from robomodel.scalars import held
 from robomodel.spatial import minus
 from robomodel.tolerances import WRITTEN

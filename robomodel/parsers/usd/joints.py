@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from robomodel.description import (
@@ -32,7 +32,6 @@ from robomodel.parsers.usd.schema import (
     WORDS,
     StageReader,
 )
-from robomodel.records import dataclass
 from robomodel.spatial import transpose
 from robomodel.tolerances import NO_LIMIT, SAME, WRITTEN
 from robomodel.vocabulary.frames import as_limit, is_on_joint

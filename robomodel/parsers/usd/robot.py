@@ -12,7 +12,7 @@ import math
 import os
 from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from robomodel.description import (
@@ -56,7 +56,6 @@ from robomodel.parsers.usd.schema import (
     digest,
 )
 from robomodel.parsers.usd.stages import MAX_PRIMS, MISSING_LAYER, explained, open_stage
-from robomodel.records import dataclass
 from robomodel.vocabulary import xml
 from robomodel.vocabulary.checks import by_name
 from robomodel.vocabulary.frames import WORLD

@@ -12,7 +12,7 @@ import hashlib
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,6 @@ from robomodel.description import Pose, Vec3
 from robomodel.description.poses import quaternion_of_rotation, rotation_of_quaternion, vec
 from robomodel.description.transmissions import both_ways
 from robomodel.errors import DescriptionError, Issue, Source
-from robomodel.records import dataclass
 from robomodel.tolerances import NO_LIMIT
 
 DEGREE = math.pi / 180.0

@@ -12,7 +12,7 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,7 +27,6 @@ from robomodel.files import (
     contents,
     top_folder,
 )
-from robomodel.records import dataclass
 
 if TYPE_CHECKING:
     import trimesh

@@ -12,7 +12,7 @@ import errno
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lxml import etree
@@ -68,7 +68,6 @@ from robomodel.parsers.usd.schema import (
     quaternion,
 )
 from robomodel.parsers.usd.stages import pxr
-from robomodel.records import dataclass
 from robomodel.spatial import matmul, transpose
 from robomodel.vocabulary.frames import path_terms
 from robomodel.vocabulary.inertias import NEARLY_NOTHING, physical_inertias, principal

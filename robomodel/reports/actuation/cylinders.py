@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -21,7 +22,6 @@ from robomodel.reach.limb import limb_bodies
 from robomodel.reach.parts import Part
 from robomodel.reach.paths import Half, Path, joined, walk
 from robomodel.reach.ranges import column_of, part_of, path_along
-from robomodel.records import dataclass
 from robomodel.reports.actuation.transmission import Drive, Linkage, Rod, Transmission, extreme
 from robomodel.tolerances import MOVES
 

@@ -10,6 +10,7 @@ friction of the joints that move joins them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -19,7 +20,6 @@ from robomodel.dynamics.actuators.envelopes import JointEnvelope
 from robomodel.dynamics.actuators.limbs import beside, columns_of, unit_rates
 from robomodel.model import Model
 from robomodel.model.elements import spanning_start
-from robomodel.records import dataclass
 from robomodel.tolerances import NOTHING
 
 

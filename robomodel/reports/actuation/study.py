@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -47,7 +47,6 @@ from robomodel.reach.curves import grid
 from robomodel.reach.limb import limb_bodies
 from robomodel.reach.ranges import JointRange, joint_range
 from robomodel.reach.reachable import reachable
-from robomodel.records import dataclass
 from robomodel.reports.actuation import document as actuation_document
 from robomodel.reports.actuation.cylinders import Cylinder, cylinders
 from robomodel.reports.actuation.losses import LossyJoint, lossy_joints

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -38,7 +38,6 @@ from robomodel.reach.limb import limb_bodies
 from robomodel.reach.motions import ClusterMotion
 from robomodel.reach.paths import Path
 from robomodel.reach.ranges import column_of, path_along
-from robomodel.records import dataclass
 from robomodel.scalars import stack, unstack
 from robomodel.spatial import UNIT, ZERO, plus
 from robomodel.tolerances import MOVES, PARALLEL, SAME

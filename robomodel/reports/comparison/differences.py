@@ -12,7 +12,7 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -22,7 +22,6 @@ from robomodel.arrays import Array
 from robomodel.description import Description, Inertial, rotation_from_rpy
 from robomodel.errors import NOWHERE, Source
 from robomodel.mechanism.graph import WORLD
-from robomodel.records import dataclass
 from robomodel.reports.comparison.match import Match, matrix_of
 from robomodel.reports.document import (
     Bullets,

@@ -7,7 +7,7 @@ import os
 import tempfile
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
@@ -19,7 +19,6 @@ from robomodel.description import Description
 from robomodel.errors import DescriptionError, DescriptionWarning, MissingPackageError
 from robomodel.model import Model
 from robomodel.model.build import build
-from robomodel.records import dataclass
 from robomodel.reports.document import Bullets, Cell, Document, HasDocument, Section, Table, picked
 from robomodel.simulators import PROGRAMS, Behaviour, Format, Simulator, behaviours
 from robomodel.simulators.beside import SAMPLES, SimulatorDifference, differences, percent

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
 
@@ -20,7 +21,6 @@ from robomodel.description import Loop as LoopElement
 from robomodel.description.poses import rows3, vec
 from robomodel.mechanism.graph import WORLD, SpanningTree, spanning_tree
 from robomodel.model import Model
-from robomodel.records import dataclass
 from robomodel.tolerances import SAME
 
 SAME_PLACE = 1e-2  # of the robot's size: largest distance of joints that are matched by place

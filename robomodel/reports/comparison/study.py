@@ -7,7 +7,7 @@ import math
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -33,7 +33,6 @@ from robomodel.errors import DescriptionError, few
 from robomodel.loading import load
 from robomodel.mechanism.graph import WORLD, spanning_tree
 from robomodel.model import Model, build
-from robomodel.records import dataclass
 from robomodel.reports.comparison.differences import Causes, Comparison, Difference, Value
 from robomodel.reports.comparison.match import (
     Match,

@@ -9,8 +9,7 @@ how something is computed, as numbers of samples, stand beside the methods that 
 from __future__ import annotations
 
 import math
-
-from robomodel.records import dataclass
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,8 @@ begins with these sentences.
 
 from __future__ import annotations
 
-from robomodel.records import dataclass
+from dataclasses import dataclass
+
 from robomodel.reports.document import Severity
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -19,7 +20,6 @@ from robomodel.mechanism.graph import WORLD
 from robomodel.model import Model
 from robomodel.model.elements import Cluster, Node
 from robomodel.reach.limb import select_in
-from robomodel.records import dataclass
 from robomodel.reports.validation.bounds import BOUNDS
 from robomodel.reports.validation.linkage import Known, LinkageStudy, study
 from robomodel.scalars import Scalar, stack, unstack, value_of

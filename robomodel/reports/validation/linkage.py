@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -27,7 +27,6 @@ from robomodel.reach.motions import ClusterMotion
 from robomodel.reach.paths import WEAK, Half
 from robomodel.reach.ranges import FreeRanges, JointRange, RangesFrom
 from robomodel.reach.reachable import Linkage, reachable
-from robomodel.records import dataclass
 from robomodel.reports.document import picked, plain
 from robomodel.reports.drawings import Sketch, sketch
 from robomodel.reports.validation.bounds import BOUNDS

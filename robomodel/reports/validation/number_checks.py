@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,7 +13,6 @@ from robomodel.arrays import Array, median
 from robomodel.description import IDENTITY, Inertial, Limits, Link, Pose, Shape, Vec3
 from robomodel.description.transmissions import SIMPLE, kind_of
 from robomodel.errors import Source
-from robomodel.records import dataclass
 from robomodel.reports.comparison.differences import MassProperties
 from robomodel.reports.document import Finding, count, note, warning
 from robomodel.reports.validation.bounds import BOUNDS

@@ -6,6 +6,7 @@ import json
 import math
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import reduce
 from operator import add
 
@@ -16,7 +17,6 @@ from robomodel.description.shapes import in_stage, solid, stamp
 from robomodel.errors import DescriptionError, MissingPackageError
 from robomodel.files import LFS_POINTER, Allowance
 from robomodel.kernels import cache
-from robomodel.records import dataclass
 
 MESHES = 2**23  # most bytes of meshes that are read: more take seconds
 KEPT = "solids of meshes 1"  # names entries of the cache: another number for another way to measure

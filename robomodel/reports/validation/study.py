@@ -7,7 +7,7 @@ import re
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -19,7 +19,6 @@ from robomodel.errors import DescriptionError, DescriptionWarning, Interrupted, 
 from robomodel.loading import load
 from robomodel.model import Model, build
 from robomodel.reach.curves import Curve
-from robomodel.records import dataclass
 from robomodel.reports.document import (
     NAMED,
     SEVERITIES,

@@ -12,7 +12,7 @@ import itertools
 import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -20,7 +20,6 @@ import numpy as np
 from robomodel.arrays import Array, median
 from robomodel.description import ONE_DOF, PolynomialCoupling
 from robomodel.model.actuators import Actuator
-from robomodel.records import dataclass
 from robomodel.reports.document import Finding, warning
 from robomodel.reports.validation.bounds import BOUNDS
 from robomodel.reports.validation.context import CheckContext

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeAlias
 
@@ -19,7 +19,6 @@ from robomodel.arrays import Array, median
 from robomodel.description import ONE_DOF, Joint, Limits, Loop, Pose, Spring
 from robomodel.description.poses import about, distance, link_poses, vec
 from robomodel.errors import Source
-from robomodel.records import dataclass
 from robomodel.reports.comparison.differences import (
     UNITS,
     Cause,

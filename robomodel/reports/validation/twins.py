@@ -11,6 +11,7 @@ import itertools
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -18,7 +19,6 @@ import numpy as np
 from robomodel.arrays import Array, Indices
 from robomodel.description import ONE_DOF, Description, Joint, Link, Pose
 from robomodel.description.poses import about, link_poses
-from robomodel.records import dataclass
 from robomodel.reports.comparison.differences import MassProperties
 from robomodel.reports.comparison.match import assigned
 from robomodel.reports.validation.bounds import BOUNDS
