@@ -197,37 +197,15 @@ def _pairs(a: Sequence[PlacedJoint], b: Sequence[PlacedJoint], shift: Array, siz
 
 
 def assigned(costs: Array) -> list[tuple[int, int]]:
-    """Pairs of a row and a column (rows, columns) whose costs are least in all, by rows.
-
-    Row by row along the shortest way over pairs that are made (Jonker and Volgenant, 1987). SciPy
-    has it, too, but to import that takes longer than all that a report assigns.
-    """
+    """Pairs of a row and a column (rows, columns) whose costs are least in all, by rows."""
     if len(costs) > len(costs.T):
         return sorted((i, j) for j, i in assigned(costs.T))
-    rows = costs.tolist()
-    columns = range(len(costs.T))
-    owner, prices, bids = [-1] * len(columns), [0.0] * len(columns), [0.0] * len(rows)
-    for new in range(len(rows)):
-        far, before, left = [math.inf] * len(columns), [-1] * len(columns), set(columns)
-        row, column, length = new, -1, 0.0
-        while row >= 0:
-            for j in left:
-                way = length + rows[row][j] - bids[row] - prices[j]
-                if way < far[j]:
-                    far[j], before[j] = way, column
-            column = min(left, key=far.__getitem__)
-            left.remove(column)
-            row, length = owner[column], far[column]
-        bids[new] += length
-        for j in columns:
-            if j not in left:
-                prices[j] -= length - far[j]
-                if owner[j] >= 0:
-                    bids[owner[j]] += length - far[j]
-        while column >= 0:
-            owner[column] = owner[before[column]] if before[column] >= 0 else new
-            column = before[column]
-    return sorted((i, j) for j, i in enumerate(owner) if i >= 0)
+    columns = np.argmin(costs, axis=1)
+    if len(np.unique(columns)) < len(columns):  # rows that are nearest to the same column
+        from scipy.optimize import linear_sum_assignment  # importing it takes 0.2 s
+
+        _, columns = linear_sum_assignment(costs)
+    return list(enumerate(columns.tolist()))
 
 
 def _apart(one: PlacedJoint, other: PlacedJoint, shift: Array, size: float) -> float:
