@@ -364,10 +364,9 @@ def solved(matrix: Array, right: Array) -> Array:
     scale = 1.0 / np.sqrt(np.diag(matrix))
     unit = matrix * np.outer(scale, scale)
     try:
-        factor = np.linalg.cholesky(unit)
+        np.linalg.cholesky(unit)
     except np.linalg.LinAlgError:
-        more = len(unit) ** 2 * np.finfo(float).eps * np.eye(len(unit))
-        factor = np.linalg.cholesky(unit + more)
+        unit += len(unit) ** 2 * np.finfo(float).eps * np.eye(len(unit))
+        np.linalg.cholesky(unit)
     scales = scale.reshape((-1,) + (1,) * (right.ndim - 1))
-    half = np.linalg.solve(factor, scales * right)
-    return np.asarray(scales * np.linalg.solve(factor.T, half))
+    return np.asarray(scales * np.linalg.solve(unit, scales * right))

@@ -290,17 +290,35 @@ def with_numbers(
     description: Description,
     offsets: Mapping[str, Scalar],
     given: Mapping[int, RigidInertia] = MappingProxyType({}),
+    *,
+    moved: bool = True,
 ) -> Model:
     """The model with the numbers of another description, which differs in numbers only.
 
     Coordinates and all decisions are those of ``model``. ``offsets`` and ``given`` are those of
-    :class:`Numbers`.
+    :class:`Numbers`. Where nothing has ``moved`` only inertias and joints' losses are others.
     """
     tree = graph.spanning_tree(description)
     at = {joint.child: body for body, joint in enumerate(tree.joints)}
     tree = tree.renumbered([at[node.name] for node in model.nodes])
     assert model._structure is not None
     numbers = Numbers(description, tree, model._structure, given, offsets)
+    if moved:
+        model = _moved(model, numbers)
+    placed = [(body, cluster) for cluster in model.clusters for body in cluster.bodies]
+    independent = {label for cluster in model.clusters for label in cluster.independent}
+    return replace(
+        model,
+        bodies=tuple(numbers.body(*each) for each in placed),
+        joints=tuple(numbers.joint(*each, independent) for each in placed),
+        nodes=tuple(numbers.node(*each) for each in placed),
+        description=description,
+    )
+
+
+def _moved(model: Model, numbers: Numbers) -> Model:
+    """The model with the geometry, couplings and springs of numbers."""
+    description, tree = numbers.description, numbers.tree
     constraints: dict[int, list[TreeConstraint]] = {}
     for each in find_tree_constraints(description, tree):
         constraints.setdefault(model.nodes[each.bodies[0]].cluster, []).append(each)
@@ -310,13 +328,9 @@ def with_numbers(
         geometry = numbers.geometry(bodies, constraints.get(cluster.index, ()))
         constraint = with_geometry(cluster.constraint, geometry, cluster.pivots, cluster.columns)
         clusters.append(replace(cluster, geometry=geometry, constraint=constraint))
-    placed = [(body, cluster) for cluster in clusters for body in cluster.bodies]
-    independent = {label for cluster in clusters for label in cluster.independent}
     terms: dict[tuple[str, str], TreeConstraint] = {
         (each.kind, each.name): each for every in constraints.values() for each in every
     }
-    joints = tuple(numbers.joint(*each, independent) for each in placed)
-    nodes = tuple(numbers.node(*each) for each in placed)
     couplings = tuple(
         _coupling(each, terms[each.kind, each.name], tree) for each in model.couplings
     )
@@ -327,13 +341,9 @@ def with_numbers(
     return replace(
         model,
         gravity=model.gravity if description.gravity is None else description.gravity,
-        bodies=tuple(numbers.body(*each) for each in placed),
-        joints=joints,
         couplings=couplings,
         clusters=tuple(clusters),
         frames=numbers.frames,
-        nodes=nodes,
-        description=description,
         springs=find_springs(description, numbers.internal),
         actuators=actuators,
     )

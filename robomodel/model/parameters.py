@@ -304,7 +304,8 @@ def parameterized(model: Model, values: Mapping[str, Scalar]) -> Model:
         )
         for joint in description.joints
     )
-    result = with_numbers(model, replace(description, joints=joints), offsets, given)
+    changed = replace(description, joints=joints)
+    result = with_numbers(model, changed, offsets, given, moved=bool(of_geometry))
     if gears:
         result = with_gears(result, {gears[name]: values[name] for name in gears})
     constant = all(map(is_number, values.values()))

@@ -54,6 +54,7 @@ from robomodel.opentree.passive import with_reflected
 from robomodel.opentree.tree_joints import ClusterTree, Following, tree_joints
 from robomodel.reach.limb import without_spins
 from robomodel.reach.rotors import rotors
+from robomodel.running import uncollected
 from robomodel.tolerances import NOTHING, SAME
 
 __all__ = ["approximate_tree"]
@@ -409,6 +410,7 @@ def written_tree(model: Model, options: TreeOptions = USUAL) -> OpenTree:
 
 
 @cached_on_model
+@uncollected()
 def judged_tree(model: Model, options: TreeOptions = USUAL) -> OpenTree:
     """The same without motors, with the file's limits: what armatures, errors and verdicts need."""
     if options.fit == "lumped":
