@@ -73,7 +73,7 @@ def load(
         gravity: Acceleration of free fall [m/s²] (default 0 0 -9.81).
         inertia_from: "collision" or "visual" computes missing inertials of links from these
             shapes, solid and of this ``density``; meshes, which are read from beside the file, need
-            trimesh, binary STL files aside.
+            trimesh, binary STL and plain OBJ files aside.
         density: Density [kg/m³] of these shapes.
         name: The model of an SDF file with several, or its world's name for all of them.
         strict: Refuse suspicious content.

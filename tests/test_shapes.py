@@ -191,6 +191,36 @@ def test_binary_stl_files_need_no_trimesh(
         moved(mesh_robot(tmp_path / "t.urdf", "text.stl"))
 
 
+def test_obj_files_need_no_trimesh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Points that a seam of textures writes twice are one; what is unusual is for trimesh."""
+    solid = trimesh.creation.annulus(r_min=0.1, r_max=0.3, height=0.2, sections=50)
+    solid.apply_translation((0.3, -0.1, 5.0))
+    (tmp_path / "ring.obj").write_text(trimesh.exchange.obj.export_obj(solid, digits=17))
+    corners = [(x, y, z) for x in (0.0, 0.3) for y in (0.0, 0.2) for z in (0.0, 0.5)]
+    sides = ((0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3))
+    rows = [f"v {x} {y} {z}" for side in sides for x, y, z in (corners[n] for n in side)]
+    rows += [f"f {' '.join(f'{n}/{n}/{k + 1}' for n in range(4 * k + 1, 4 * k + 5))}"
+             for k in range(6)]  # fmt: skip
+    box = "# a box\no box\nvt 0 0\nvn 0 0 1\nusemtl grey\n" + "\n".join(rows) + "\n"
+    (tmp_path / "box.obj").write_text(box)
+    (tmp_path / "open.obj").write_text(box.rpartition("f ")[0])
+    monkeypatch.setitem(sys.modules, "trimesh", None)
+    found = moved(mesh_robot(tmp_path / "r.urdf", "ring.obj"), density=1.0)
+    assert found.mass == pytest.approx(solid.volume, rel=1e-12)
+    assert found.origin.xyz == pytest.approx(tuple(solid.center_mass), abs=1e-12)
+    np.testing.assert_allclose(tensor(found), solid.moment_inertia, rtol=1e-9, atol=1e-12)
+    whole = moved(mesh_robot(tmp_path / "b.urdf", "box.obj"), density=1.0)
+    with pytest.warns(DescriptionWarning, match="not watertight"):
+        part = moved(mesh_robot(tmp_path / "o.urdf", "open.obj"), density=1.0)
+    for each in (whole, part):  # its hull has all corners, too
+        assert each.mass == pytest.approx(0.03, rel=1e-12)
+        assert each.origin.xyz == pytest.approx((0.15, 0.1, 0.25), abs=1e-12)
+    for unusual in ("f -1 -2 -3\n", "f 1 2 99\n", "v 1 2 x\n", "curv 0 1 1 2\n"):
+        (tmp_path / "odd.obj").write_text(box + unusual)
+        with pytest.raises(MissingPackageError, match="trimesh"):
+            moved(mesh_robot(tmp_path / "u.urdf", "odd.obj"), density=1.0)
+
+
 def test_meshes_against_trimesh_and_the_solids_they_approach(tmp_path: Path) -> None:
     solid = trimesh.creation.capsule(height=0.5, radius=0.2, count=[64, 64])
     solid.apply_translation(-solid.center_mass)

@@ -15,6 +15,7 @@ import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache, reduce
+from itertools import pairwise
 from operator import add
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -495,25 +496,57 @@ def _about(mass: float, centre: Array, weights: Array, corners: Array) -> Inerti
 
 _STL = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])
 _STL_HEADER = np.dtype([("text", "S80"), ("triangles", "<u4")])
+_PLAIN_OBJ = frozenset((b"vt", b"vn", b"o", b"g", b"s", b"usemtl", b"mtllib"))
 _SAME_VERTEX = 1e-8  # in the file's unit; as trimesh has it
 _MIXED = np.array([0x1E3779B97F4A7C15, 0x3F58476D1CE4E5B9, 0x14D049BB133111EB])  # odd numbers
 
 
-def _binary_stl(shape: Shape) -> Array | None:
-    """The triangles' corners (n, 3, 3) of a binary STL file, in its unit; None for other meshes."""
-    if in_stage(shape) or mesh_path(shape).suffix.lower() != ".stl":
+def _corners(shape: Shape) -> Array | None:
+    """The triangles' corners (n, 3, 3) of a binary STL or an OBJ file, in its unit.
+
+    None for other meshes, and what is unusual in these.
+    """
+    readers = {".stl": _of_binary_stl, ".obj": _of_obj}
+    if in_stage(shape) or (reader := readers.get(mesh_path(shape).suffix.lower())) is None:
         return None
     data = mesh_bytes(shape)
+    try:
+        corners = reader(data)
+    except ValueError:  # of words that are no numbers
+        return None
+    if corners is None:
+        return None
+    metres = corners * _factors(shape)
+    fits = np.all(np.abs(metres) <= MAX_LENGTH) and np.all(np.abs(corners) <= MAX_LENGTH)
+    return corners if fits else None
+
+
+def _of_binary_stl(data: bytes) -> Array | None:
     start = _STL_HEADER.itemsize
     if len(data) <= start:
         return None
     (count,) = np.frombuffer(data, _STL_HEADER, 1)["triangles"].tolist()
     if len(data) != start + count * _STL.itemsize:
         return None
-    corners = np.frombuffer(data, _STL, offset=start)["corners"].astype(float)
-    metres = corners * _factors(shape)
-    fits = np.all(np.abs(metres) <= MAX_LENGTH) and np.all(np.abs(corners) <= MAX_LENGTH)
-    return corners if fits else None
+    return np.asarray(np.frombuffer(data, _STL, offset=start)["corners"].astype(float))
+
+
+def _of_obj(data: bytes) -> Array | None:
+    """The corners of an OBJ file, whose faces are fans of triangles; None where it has more."""
+    points, triangles = list[list[bytes]](), list[tuple[int, int, int]]()
+    for line in data.splitlines():
+        kind, *words = line.split() or [b"#"]
+        if kind == b"v" and len(words) > 2:
+            points.append(words[:3])
+        elif kind == b"f":
+            first, *others = [int(word.partition(b"/")[0]) - 1 for word in words]
+            triangles += [(first, *two) for two in pairwise(others)]
+        elif not (kind in _PLAIN_OBJ or kind.startswith(b"#")) or line.endswith(b"\\"):
+            return None
+    corners = np.array(triangles, dtype=np.intp)
+    if not triangles or np.min(corners) < 0 or np.max(corners) >= len(points):
+        return None
+    return np.asarray(np.array(points, dtype="S").astype(float)[corners])
 
 
 def _closes(corners: Array) -> bool:
@@ -608,7 +641,7 @@ def stamp(shape: Shape) -> tuple[str, int, int, int, tuple[float, ...]] | None:
 def _solid_of(held: _Held) -> _Solid:
     """The solid of a mesh's file, computed once while the file is the same."""
     shape = held.shape
-    if (corners := _binary_stl(shape)) is None:
+    if (corners := _corners(shape)) is None:
         mesh = load_mesh(shape)
         triangles = np.asarray(mesh.triangles, dtype=float)
         holes = not (mesh.is_watertight and mesh.is_winding_consistent)
