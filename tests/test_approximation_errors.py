@@ -704,3 +704,52 @@ def test_medians_have_intervals_and_verdicts_are_theirs() -> None:
         words = "will do:" if each <= 0.03 else "with care:" if each <= 0.1 else "will not do"
         assert verdict.startswith(words)
         assert ("other states may give" in verdict) == (each != 0.001)
+
+
+def small_linkages(size: float) -> dict[str, rm.Model]:
+    """Two stages of a scissor lift, and a slider-crank, of this size; gravity does not act."""
+    c, s = size * math.cos(0.5), size * math.sin(0.5)
+    r, length = 0.1 * size, 0.35 * size
+    lean = math.asin(r * math.sin(1.0) / length)
+
+    def at(x: float, y: float) -> str:
+        return f"{x!r} {y!r} 0"
+
+    def body(name: str, x: float, y: float, mass: float = 1.0) -> str:
+        m = mass * size**3
+        i = m * size**2 / 12.0
+        return link(name, f'<inertial><origin xyz="{at(x, y)}"/><mass value="{m!r}"/><inertia '
+                          f'ixx="{i!r}" iyy="{i!r}" izz="{i!r}" ixy="0" ixz="0" iyz="0"/>'
+                          "</inertial>")  # fmt: skip
+
+    slide = {"kind": "prismatic", "axis": "1 0 0"}
+    lift = robot(
+        body("foot", 0.0, 0.0), body("a0", c / 2, s / 2), body("b0", -c / 2, s / 2),
+        body("a1", c / 2, s / 2), body("b1", -c / 2, s / 2),
+        joint("drive", "base", "foot", at(c, 0.0), **slide),
+        joint("ja0", "base", "a0"), joint("jb0", "foot", "b0"),
+        joint("ja1", "b0", "a1", at(-c, s)), joint("jb1", "a0", "b1", at(c, s)),
+        loop("pin0", "revolute", "a0", "b0", at(c / 2, s / 2), at(-c / 2, s / 2)),
+        loop("pin1", "revolute", "a1", "b1", at(c / 2, s / 2), at(-c / 2, s / 2)),
+    )  # fmt: skip
+    crank = robot(
+        body("crank", r / 2, 0.0), body("rod", length / 2, 0.0), body("slider", 0.0, 0.0, 9.0),
+        joint("turn", "base", "crank", kind="revolute",
+              more='<limit lower="0.2" upper="2"/><initial position="1"/>'),
+        joint("pin", "crank", "rod", at(r, 0.0), more=f'<initial position="{-1.0 - lean!r}"/>'),
+        joint("slide", "base", "slider", at(r * math.cos(1.0) + length * math.cos(lean), 0.0),
+              **slide),
+        loop("end", "revolute", "rod", "slider", at(length, 0.0), at(0.0, 0.0)),
+    )  # fmt: skip
+    return {"lift": rm.load(lift), "crank": rm.load(crank)}
+
+
+@pytest.mark.parametrize("name", ["lift", "crank"])
+def test_trees_of_small_robots_are_those_of_large_ones(name: str) -> None:
+    """As accelerations without gravity are of their sizes, and so is what displaces links."""
+    trees = [rm.approximate_tree(small_linkages(size)[name]) for size in (1.0, 1.0 / 300.0)]
+    one, other = (tree.errors for tree in trees)
+    assert one.keys() == other.keys()
+    for each in one:
+        assert other[each].median == pytest.approx(one[each].median, rel=1e-3, abs=1e-9)
+    assert any(error.median > 1e-6 for error in one.values())

@@ -35,13 +35,14 @@ from robomodel.model.elements import joint_slices
 from robomodel.model.model import Model
 from robomodel.opentree.tree_joints import TOLD, ClusterTree, states_within
 from robomodel.reach.limb import LIMB_SEED
+from robomodel.reach.motions import ClusterMotion
 from robomodel.scalars import Scalar, stack, unstack
 from robomodel.spatial import RigidInertia
 from robomodel.spatial.vectors import as_matrix
 from robomodel.tolerances import NOTHING, TINY
 
 FITTED, WORK = (200, 1600), 4e8  # states of a fit: few where n nv (11 bodies)² is more work
-FALL = 10.0  # rad/s², m/s²: accelerations of robots on which gravity has no effect
+FALL = 10.0  # rad/s², sizes/s²: accelerations of robots on which gravity has no effect
 STATES_SEED = LIMB_SEED + 1
 GOOD, FAIR = 0.03, 0.10  # of the worst joint's median: a tree will do, and with care
 WEAK = 1 / 3  # of a joint's motion: efforts that give less are named, as they may be placeholders
@@ -224,7 +225,9 @@ def exact_states(
     low = np.linalg.cholesky(np.swapaxes(back, 1, 2) @ mass @ back)
     lean = np.linalg.solve(low, np.einsum("nji,nj->ni", back, gravity)[..., None])
     size = math.sqrt(float(np.mean(lean**2)))
-    without = FALL * math.sqrt(float(np.mean(np.sum(low**2, axis=(1, 2)))) / model.nv)
+    units = np.concatenate([ClusterMotion.of(model, c).unit for c in model.clusters])
+    sizes = units[list(tree.velocities), None] * low
+    without = FALL * math.sqrt(float(np.mean(np.sum(sizes**2, axis=(1, 2)))) / model.nv)
     balanced = size < 1e-3 * without  # gravity hardly acts on a balanced robot
     if balanced:
         size = without

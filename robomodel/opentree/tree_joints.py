@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 # configurations on the sheet of the joints, for a fit, and for its errors: few where closing n of
 # linkages, which takes 10 joints³ operations, is more work
 DRAWN, TOLD, WORK = (400, 600), (400, 800), 4e8
-LEAST_DISPLACED = 1e-3  # m, of displacement, below which nothing needs to follow
+LEAST_DISPLACED = 3e-3  # sizes, of displacement, below which nothing needs to follow
 CHANGE, NEAR = 0.5, 0.7  # of the least singular value beside: at, and next to, a change point
 PIT, BESIDE, OPPOSITE = 0.2, 200, -0.9  # the same of several freedoms; of so many; cosine of these
 # of a follower's rates, rms: inertia goes with their square, and 10 % are worth having; over the
@@ -400,7 +400,8 @@ class _ClusterTree(Choice):
         here, before = (poses(self.cluster, x) for x in (moved, at))
         squares, old = (displacements.squares(exact, x) for x in (here, before))
         now, size = displacements.size(squares), displacements.size(old)
-        if size <= LEAST_DISPLACED or now >= THIRD_OFF * size:
+        least = LEAST_DISPLACED * self.cluster.geometry.scale
+        if size <= least or now >= THIRD_OFF * size:
             return [], at
 
         def without(each: Follower) -> tuple[Array, Array, Array]:
@@ -412,7 +413,7 @@ class _ClusterTree(Choice):
             some[new] = displacements.squares(exact[new], there[new], new)
             return still, there, some
 
-        kept, limit = list(found), max(LEAST_DISPLACED, now / THIRD_OFF)
+        kept, limit = list(found), max(least, now / THIRD_OFF)
         sizes = {each.body: displacements.size(without(each)[2]) for each in found}
         for each in sorted(found, key=lambda x: sizes[x.body]):
             still, there, some = without(each)
@@ -441,7 +442,7 @@ class _ClusterTree(Choice):
         bodies = tree.bodies
         if self.following is None or any(self.model.nodes[b].joint.nv != 1 for b in bodies):
             return
-        if tree.displacement <= LEAST_DISPLACED:
+        if tree.displacement <= LEAST_DISPLACED * self.cluster.geometry.scale:
             return
         exact, rates = poses(self.cluster, tree.positions), self._rates_by_joints(tree)
         shares = NEARER ** np.arange(math.log(NEAREST) / math.log(NEARER))
