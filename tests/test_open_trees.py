@@ -345,7 +345,7 @@ def test_open_trees_of_random_mechanisms(mechanism: Mechanism) -> None:
 def carried_by_a_rocker() -> str:
     return robot(
         *(link(n) for n in ("crank", "coupler", "rocker", "foot", "tail")),
-        joint("j_crank", "base", "crank", mark=True),
+        joint("j_crank", "base", "crank", mark=True, more='<initial position="1.5"/>'),
         joint("j_coupler", "crank", "coupler", "0.5 0 0", mark=False),
         joint("j_rocker", "base", "rocker", "1.1 0 0", mark=False),
         joint("j_foot", "rocker", "foot", "0.7 0 0", axis="0 1 0"),

@@ -717,3 +717,28 @@ def test_motions_turn_by_the_shortest_way() -> None:
         assert np.all(least <= cosines + 1e-14)
         np.testing.assert_array_equal(least < TURNED, cosines < TURNED)
         assert count < 96 or 0 < np.sum(cosines < TURNED) < count
+
+
+def test_a_yoke_goes_as_far_as_its_crank_takes_it() -> None:
+    """Twice the length of the crank, and more than that from where it is drawn."""
+    r, start = 0.1, 0.7
+    at = f"{r * math.cos(start)!r} {r * math.sin(start)!r} 0"
+    model = rm.load(
+        robot(
+            link("crank"), link("yoke"), link("block"),
+            joint("turn", "base", "crank"),
+            joint("slide", "base", "yoke", f"{r * math.cos(start)!r} 0 0", kind="prismatic",
+                  axis="1 0 0"),
+            joint("up", "yoke", "block", f"0 {r * math.sin(start)!r} 0", kind="prismatic",
+                  axis="0 1 0"),
+            loop("pin", "revolute", "crank", "block", at, "0 0 0"),
+        )
+    )  # fmt: skip
+    turned = np.linspace(-3.1, 3.1, 21)
+    q = np.array([[x, r * math.cos(x + start) - r * math.cos(start),
+                   r * math.sin(x + start) - r * math.sin(start)] for x in turned])  # fmt: skip
+    assert np.max(np.abs(model.residual(q))) < 1e-12
+    assert all(model.is_reachable(each) for each in q)
+    drawn = np.array([model.random_configuration(n) for n in range(60)])
+    assert np.ptp(drawn[:, 1]) > 1.9 * r
+    assert "branches" not in {each.check for each in rm.validate(model).findings}

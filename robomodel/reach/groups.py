@@ -810,8 +810,8 @@ def basis_of(solved: Array, free: Sequence[int], mine: Sequence[int], basis: Arr
 class _Barriers:
     """Limits of a group from a start, and how far joints without limits are followed.
 
-    What slides goes by the cluster's size from the start; screws go by a turn, and so do hinges
-    that wind up, as those do that couplings turn with others.
+    What slides goes by the cluster's size, with one freedom by more than loops let it that bound
+    it; screws go by a turn, as do hinges that wind up, which couplings turn with others.
     """
 
     def __init__(
@@ -822,8 +822,7 @@ class _Barriers:
         coupled: frozenset[int],
         freedoms: int,
     ) -> None:
-        self.rows, self.places, self.reach = [], [], []
-        self.low, self.high = [], []
+        self.rows, self.places, self.reach, self.low, self.high = [], [], [], [], []
         for n, c in enumerate(mine):
             if c not in of.place:
                 continue
@@ -832,7 +831,8 @@ class _Barriers:
                 winds = (freedoms > 1 and c in coupled) or not of.cluster.implicit
                 if c in of.hinges and not winds:
                     continue
-                reach = float(of.unit[c]) if of.slides[c] else 2.0 * math.pi
+                sizes = 1.0 if freedoms > 1 or c in coupled else 2.0 * len(mine)
+                reach = sizes * float(of.unit[c]) if of.slides[c] else 2.0 * math.pi
             self.rows.append(basis[n])
             self.places.append(of.place[c])
             self.low.append(low)
