@@ -9,6 +9,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.linalg import toeplitz
 from scipy.signal import lfilter
+from test_identify import motion
 
 import robomodel as rm
 from benchmarks.identification import coverage
@@ -259,3 +260,33 @@ def test_calibration_with_errors_that_are_alike() -> None:
     z = np.array(scores)
     assert np.mean(np.abs(z) < 1.96) > 0.75
     assert 0.4 < np.std(z) < 1.5  # 3 and more where errors count as white
+
+
+@pytest.mark.slow
+def test_errors_of_a_bases_moments_about_another_point() -> None:
+    """They are as those of a robot whose root link has its frame there, and tell as much."""
+    model = rm.load(rm.robots.path("belt_leg"), floating_base=True)
+    q, v, a = motion(model, 3, 400)
+    true, base = rm.parameters(model).values, rm.base_parameters(model)
+    tau = rm.regressor(model, q, v, a) @ true
+    size = 0.01 * np.sqrt(np.mean(tau**2, axis=0))
+    root = [i for i, name in enumerate(base.names) if "ground" in name]
+
+    def errors(point: tuple[float, float, float]) -> tuple[Array, Array]:
+        """Errors of combinations with the root link (draws, k), and the deviations told."""
+        found = []
+        for seed in range(40):
+            noise = size * np.random.default_rng(seed).standard_normal(tau.shape)
+            noise[:, :3] += np.cross(point, noise[:, 3:6])
+            fit = rm.identify(model, q, v, a, tau + noise)
+            spread = np.sqrt(np.einsum("ij,jk,ik->i", base.matrix, fit.covariance, base.matrix))
+            found.append(((base.matrix @ (fit.values - true))[root], spread[root]))
+        return np.array([x for x, _ in found]), np.array([x for _, x in found])
+
+    (here, _), (there, told) = errors((0.0, 0.0, 0.0)), errors((2.0, 1.0, -1.0))
+    some = np.min(told, axis=0) > 0.0
+    assert np.sum(some) == 5
+    share = there[:, some] / told[:, some]
+    assert np.mean(np.abs(share) < 1.96) > 0.93  # 0.90 with weights of each moment and force
+    sizes = [np.sqrt(np.mean(x[:, some] ** 2, axis=0)) for x in (here, there)]
+    assert np.all(sizes[1] < 1.3 * sizes[0])  # 6 times

@@ -14,7 +14,7 @@ from robomodel.arrays import Array, Indices, Mask
 from robomodel.dynamics import physical
 from robomodel.dynamics.physical import Cone, ParameterPrior, newton, possible, solved
 from robomodel.errors import UnknownNameError, as_names, did_you_mean, few, warn
-from robomodel.identification.noise import HIGHEST, Autoregression, runs
+from robomodel.identification.noise import HIGHEST, SAMPLES_EACH, Autoregression, runs
 from robomodel.identification.sensors import Sensors
 from robomodel.mechanism.joints import Revolute
 from robomodel.model.model import Model
@@ -141,10 +141,12 @@ def fitted(
     Forces that depend on a torque constant are compared as currents: otherwise, smaller constants
     would reduce all forces and residuals without a better fit. Behind lossy gears rows are compared
     in units of the motors' forces, in which the errors of these are of one size
-    (:meth:`.Sensors.before_gears`). ``passed`` is called with the number of each pass.
+    (:meth:`.Sensors.before_gears`). Of a floating base's wrench, errors are uncorrelated once the
+    weights have settled (:class:`_Turn`). ``passed`` is called with the number of each pass.
     """
     nominal, directions = prior.nominal, prior.directions
     free, more = directions.shape[1], len(readings.unknowns)
+    turn = _Turn.of(readings.model)
     level = data.levels(nominal)
     floor = DEVIATION_FLOOR * level
     wide = np.hstack([directions, np.zeros((len(directions), more))])
@@ -152,13 +154,13 @@ def fitted(
     portions = readings.shares() if more else np.zeros((len(level), 0))
     rows, forces, ahead = data.rows, data.forces, readings.before_gears(np.zeros(more))
     plain = rows @ nominal - forces
-    error = _through(ahead, plain)
+    error = _through(ahead, turn, plain)
     lost, share = np.zeros(len(level)), np.ones(len(level))
     z, x = np.zeros(free), np.zeros(more)
     spread, weight = np.ones(len(level)), np.zeros(len(level))
     inverse = covariance = np.eye(free + more)
     moved, alike = 0.0, False
-    equations: list[_Equations] = []
+    equations, stale = dict[int, _Equations](), [*range(len(level))]
     passes, orders = list[tuple[Array, Array]](), dict[int, int]()
     for n in range(NONLINEAR_PASSES if more else MOST_PASSES):
         passed(n)
@@ -168,29 +170,35 @@ def fitted(
         if n and settled:
             if alike:
                 break
-            alike, passes = True, []
+            passes, plainly = [], turn.matrix is None
+            if plainly:
+                turn = turn.uncorrelated(data, error, spread, floor)
+            alike = turn.matrix is None or not plainly
+            if turn.matrix is not None and plainly:
+                level[turn.at] = np.abs(turn.matrix) @ level[turn.at]
+                error, floor = _through(ahead, turn, plain), DEVIATION_FLOOR * level
+                spread, stale = np.fmax(data.spread(error, lost), floor), [*turn.places]
         used, weight = weight, share / np.fmax(spread, LEAST) ** 2
         if n and not (settled or more or data.robust):
             passes = [*passes[-1:], (used, weight)]
             squares = np.where(spread > floor, np.sum(error**2, axis=0), 0.0)
-            weight = _ahead(passes, equations, z, inverse, squares)
+            weight = _ahead(passes, equations.values(), z, inverse, squares)
             spread = np.where(spread > floor, np.fmax(np.sqrt(share / weight), floor), spread)
             weight = share / np.fmax(spread, LEAST) ** 2
         weight = np.where(level > LEAST, weight, 0.0)
-        if more or data.robust or not equations:
+        if more or data.robust or stale:
             slopes = readings.slopes(x, nominal + directions @ z, plain, compared=True)
-            slopes = _through(ahead, np.where(data.measured[..., None], slopes, 0.0))
-            bend, lines = slopes - error[..., None] * portions, _through(ahead, rows)
+            slopes = _through(ahead, turn, np.where(data.measured[..., None], slopes, 0.0))
+            bend, lines = slopes - error[..., None] * portions, _through(ahead, turn, rows)
             gap = lines @ (directions @ z) - error + bend @ x
-            equations = [
-                _Equations.of(
+            for i in range(len(level)) if more or data.robust else stale:
+                equations[i] = _Equations.of(
                     lines[:, i], directions, bend[:, i], gap[:, i],
                     data.loss(error[:, i], spread[i], i),
-                )
-                for i in range(len(level))
-            ]  # fmt: skip
+                )  # fmt: skip
+            stale = []
         gram, right = sure.copy(), np.zeros(free + more)
-        for each, w in zip(equations, weight.tolist(), strict=True):
+        for each, w in zip(equations.values(), weight.tolist(), strict=True):
             gram[np.ix_(each.at, each.at)] += w * each.gram
             right[each.at] += w * each.right
         both, converged = newton(gram, right, prior, wide, np.append(z, x))
@@ -200,12 +208,12 @@ def fitted(
             rows, forces, _ = readings.at(x, compared=True)
             forces, ahead = np.where(data.measured, forces, 0.0), readings.before_gears(x)
         plain = rows @ (nominal + directions @ z) - forces
-        error = _through(ahead, plain)
+        error = _through(ahead, turn, plain)
         assumed = wide.T @ prior.slopes(nominal + directions @ z)[1] @ wide + sure
         inverse = np.asarray(solved(gram - sure + assumed, np.eye(free + more)))
         if alike or more:
             meat = assumed
-            for i, each in enumerate(equations):
+            for i, each in equations.items():
                 exact = spread[i] <= floor[i]
                 noise = _noise(error[:, i], exact, data.pieces[i], data.robust, orders.get(i))
                 if alike:  # weights would jump to and fro with the order, and never settle
@@ -223,7 +231,7 @@ def fitted(
         else:
             lost = np.array([
                 w * float(np.sum(inverse[np.ix_(each.at, each.at)] * each.gram))
-                for each, w in zip(equations, weight.tolist(), strict=True)
+                for each, w in zip(equations.values(), weight.tolist(), strict=True)
             ]) / np.maximum(data._count, 1)  # fmt: skip
     else:
         warn(
@@ -238,6 +246,7 @@ def fitted(
                 f"the fit's parameters did not converge in {physical.MOST_NEWTON} steps of Newton"
             )
         )
+    share[turn.at] = np.min(share[turn.at], initial=1.0)
     deviations = np.sqrt(np.diag(covariance)[free:])
     return Fit(
         nominal + directions @ z, directions @ covariance[:free, :free] @ directions.T, x,
@@ -246,7 +255,7 @@ def fitted(
 
 
 def _ahead(
-    passes: Sequence[tuple[Array, Array]], equations: Sequence[_Equations], z: Array,
+    passes: Sequence[tuple[Array, Array]], equations: Iterable[_Equations], z: Array,
     inverse: Array, squares: Array,
 ) -> Array:  # fmt: skip
     """The next weights (nv,), from those used in the last two passes and those found with them.
@@ -284,9 +293,57 @@ def _ahead(
     return result
 
 
-def _through(matrices: Array | None, x: Array) -> Array:
-    """Matrices (n, nv, nv) times x (n, nv, …); x without them."""
-    return x if matrices is None else np.asarray(np.einsum("tij,tj...->ti...", matrices, x))
+def _through(matrices: Array | None, turn: _Turn, x: Array) -> Array:
+    """Matrices (n, nv, nv), if there are some, times x (n, nv, …); then the turn of that."""
+    there = x if matrices is None else np.asarray(np.einsum("tij,tj...->ti...", matrices, x))
+    if turn.matrix is None:
+        return there
+    result = there.copy()
+    wide = there if there.ndim == 3 else there[..., None]
+    result[:, turn.at] = (turn.matrix @ wide[:, turn.at]).reshape(result[:, turn.at].shape)
+    return result
+
+
+@dataclass(frozen=True)
+class _Turn:
+    """Other coordinates of a floating base's wrench, which is ``at`` these places: those of errors.
+
+    Errors of moments about one point hang on those of forces if they do not about another. In
+    coordinates in which errors are uncorrelated, results do not depend on point and axes.
+    """
+
+    at: slice
+    matrix: Array | None = None
+
+    @classmethod
+    def of(cls, model: Model) -> _Turn:
+        """None yet; ``at`` is empty without a floating base."""
+        clusters = (each for each in model.clusters if model.floating_base in each.joints)
+        return cls(next((each.v for each in clusters), slice(0, 0)))
+
+    @property
+    def places(self) -> range:
+        """The coordinates of the base."""
+        return range(self.at.start, self.at.stop)
+
+    def uncorrelated(self, data: Data, error: Array, spread: Array, floor: Array) -> _Turn:
+        """The turn to coordinates of uncorrelated errors, of the sizes of errors (n, nv).
+
+        None where some samples lack parts of the wrench or are too few, where errors are rounding,
+        or their covariance is singular.
+        """
+        told, places = data.measured[:, self.at], self.places
+        count = SAMPLES_EACH * len(places) * (len(places) + 1) // 2
+        exact = bool(np.any(spread[self.at] <= floor[self.at]))
+        if exact or not count or np.sum(told[:, 0]) < count or np.any(told != told[:, :1]):
+            return self
+        loss = [data.loss(error[:, i], float(spread[i]), i) * error[:, i] for i in places]
+        sizes = np.linalg.norm(loss, axis=1)
+        scaled = np.array(loss) / sizes[:, None]
+        values, ways = np.linalg.eigh(scaled @ scaled.T)
+        if values[0] <= SINGULAR:
+            return self
+        return replace(self, matrix=(ways / np.sqrt(values)) @ ways.T * (sizes[:, None] / sizes))
 
 
 @dataclass(frozen=True)
