@@ -36,6 +36,7 @@ CHOICES = [
     ("five_bar", ("J2", "J4"), {"acceleration": {"J3": 20.0}}),
     ("parallel_ankle", ("left_motor", "right_motor"), {}),
     ("parallel_ankle", ("left_motor", "roll"), {}),
+    ("parallel_ankle", ("right_rotor_joint", "pitch"), {}),
     ("belt_leg", ("hip_ry_link_joint", "knee_rotor_joint", "ankle_rotor_joint"), {}),
     ("belt_leg", ("hip_ry_rotor_joint", "knee_link_joint", "ankle_rotor_joint"),
      {"losses": True, "velocity": {"knee_link_joint": 4.0}}),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+from itertools import combinations
 from pathlib import Path
 
 import mujoco
@@ -308,3 +309,17 @@ def test_actuators_that_are_none_of_ours_are_warned_of() -> None:
         assert any(place in each and told in each and why in each for each in said), name
     with pytest.raises(rm.DescriptionError, match="not among the robot's actuators"):
         rm.load(text, strict=True)
+
+
+def test_motors_that_a_file_names_are_the_same_for_all_independent_joints() -> None:
+    """Their rotors, gears and limits, too, where a rotor's joint is independent."""
+    filed = rm.robots.load("parallel_ankle")
+    count = 0
+    for joints in combinations(filed.joint_names, filed.nv):
+        try:
+            model = rm.load(rm.robots.path("parallel_ankle"), independent=joints)
+        except rm.DescriptionError:  # a motor and its rotor
+            continue
+        assert model.actuators == filed.actuators
+        count += any("rotor" in name for name in joints)
+    assert count == 7

@@ -131,16 +131,14 @@ class _DrivenJoints:
             if coupling.coefficients:  # no gear
                 continue
             terms = {name: k for name, k in coupling.terms if k}
-            rotors = [
-                name for name in terms
-                if self.turns_alone(name) and not self.joints[name].independent
-            ]  # fmt: skip
+            rotors = [name for name in terms if self.turns_alone(name)]
             declared = self.declared.get(coupling.name)
             if declared in terms:  # however its mass lies
                 rotors = [declared]
             elif len(rotors) > 1:  # a wheel that turns alone as well, and the rotor that drives it
                 named = {rotor_name(name) for name in terms}
-                rotors = [name for name in rotors if name in named]
+                dependent = [name for name in rotors if not self.joints[name].independent]
+                rotors = [name for name in rotors if name in named] or dependent
             if len(rotors) != 1 or len(terms) < 2:
                 continue
             (rotor,) = rotors
