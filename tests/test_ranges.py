@@ -15,7 +15,7 @@ from robomodel.mechanism.continuation import Ends
 from robomodel.mechanism.walks import lead
 from robomodel.reach.curves import grid
 from robomodel.reach.paths import walk
-from robomodel.reach.ranges import FreeRanges, limb_range
+from robomodel.reach.ranges import FreeRanges, limb_ranges
 from robomodel.reach.reachable import reachable
 from robomodel.views.viewer import freedoms
 
@@ -456,7 +456,7 @@ def test_everyone_says_the_same_of_a_range(kind: str) -> None:
     tree = rm.approximate_tree(model, followers=False)  # with them, where these are right
     limits = {each.name: each for each in tree.joints}
     for each in envelopes:
-        reach, whole = limb_range(model, each.joint), ranges[each.joint]
+        (reach,), whole = limb_ranges(model, [each.joint]), ranges[each.joint]
         assert each.reach == reach
         assert whole.lower <= reach.lower + 1e-9
         assert whole.upper >= reach.upper - 1e-9

@@ -26,7 +26,7 @@ from robomodel.errors import warn_at
 from robomodel.model.actuators import Actuator
 from robomodel.model.model import Model
 from robomodel.opentree.passive import moving_joints, rates_of
-from robomodel.reach.ranges import limb_range
+from robomodel.reach.ranges import JointRange, limb_ranges
 
 # --- actuators ------------------------------------------------------------------------------------
 
@@ -176,10 +176,9 @@ def with_limits(model: Model, tree: Description) -> Description:
     """
     if not any(joint.motor for joint in tree.joints) and not _limits_anything(model):
         looped = {name for cluster in model.clusters if cluster.varies for name in cluster.joints}
-        joints = [
-            _reaching(model, joint) if joint.name in looped and joint.type in ONE_DOF else joint
-            for joint in tree.joints
-        ]
+        names = [x.name for x in tree.joints if x.name in looped and x.type in ONE_DOF]
+        reaches = dict(zip(names, limb_ranges(model, names), strict=True))
+        joints = [_reaching(joint, reaches.get(joint.name)) for joint in tree.joints]
         return replace(tree, joints=tuple(joints))
     bodies = {model.joints[body].name: body for body in carrying(model)}
     joints = [
@@ -206,9 +205,10 @@ def _limited(model: Model, joint: Joint, behind: JointLimits) -> Joint:
     return ending(replace(joint, motor=motor), behind.limits)
 
 
-def _reaching(model: Model, joint: Joint) -> Joint:
-    """A joint with the limits of its range."""
-    reach = limb_range(model, joint.name)
+def _reaching(joint: Joint, reach: JointRange | None) -> Joint:
+    """A joint with the limits of its range, if it has one."""
+    if reach is None:
+        return joint
     return ending(joint, replace(joint.limits, lower=reach.lower, upper=reach.upper))
 
 

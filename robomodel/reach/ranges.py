@@ -1,7 +1,7 @@
 """How far a joint goes within all limits and as loops and couplings let it: :func:`joint_range`.
 
 All that the robot reaches counts, or, for open trees and rows of reports, its part up to dead
-points of limbs' joints (:func:`limb_range`). Neither depends on which joints are independent.
+points of limbs' joints (:func:`limb_ranges`). Neither depends on which joints are independent.
 Joints without limits that one coupling alone ties to a cluster, as most rotors are, hinder nothing,
 and are left out; what conditions relate then is looked at part by part. Couplings alone are a
 linear program. A part of one freedom is a path (:mod:`robomodel.reach.paths`); of
@@ -183,25 +183,26 @@ def joint_range(model: Model, joint: str, q: ArrayLike | None = None) -> JointRa
             f"joint '{joint}' has {joints[joint].nv} freedoms and no range: ask for joints of one"
         )
     if q is None:
-        return _free(model, joint, sheet=False)
+        return _free(model, [joint], sheet=False)[0]
     at = as_array(q, model.nq, "q", "nq")
     check_one_configuration(at, "q")
     return ranges_from(model, joint, at[None])[0]
 
 
-def limb_range(model: Model, joint: str) -> JointRange:
+def limb_ranges(model: Model, joints: Sequence[str]) -> list[JointRange]:
     """:func:`joint_range` up to dead points of the joints of limbs, which tell where the robot is.
 
-    On this sheet of what it reaches the others are functions of them, as in an open tree.
+    On this sheet of what it reaches the others are functions of them, as in an open tree. Ranges of
+    several are sought side by side.
     """
-    return _free(model, joint, sheet=True)
+    return _free(model, joints, sheet=True)
 
 
-def _free(model: Model, name: str, *, sheet: bool) -> JointRange:
+def _free(model: Model, names: Sequence[str], *, sheet: bool) -> list[JointRange]:
     """From the neutral configuration, with the others free."""
-    ranges = FreeRanges(model, [name], sheet=sheet)
+    ranges = FreeRanges(model, names, sheet=sheet)
     walk(ranges.halves)
-    return ranges.found()[0]
+    return ranges.found()
 
 
 @cached_on_model
@@ -213,7 +214,7 @@ def _known(model: Model, sheet: bool) -> dict[str, JointRange]:
 class FreeRanges:
     """Ranges from neutral, others free, with the halves of paths that are to be followed.
 
-    ``sheet``: up to dead points of limbs' joints (:func:`limb_range`). ``also``: joints that count
+    ``sheet``: up to dead points of limbs' joints (:func:`limb_ranges`). ``also``: joints that count
     where their range follows from couplings or from one path, which joints share.
     """
 
@@ -696,7 +697,7 @@ def _driven(
     for sides in ((0, 1), (1, 0)):
         parts = []
         for other, ratio in ratios.items():
-            reach = _free(model, cluster.joints[other], sheet=sheet)
+            (reach,) = _free(model, [cluster.joints[other]], sheet=sheet)
             end = (reach.lower_end, reach.upper_end)[sides[ratio < 0.0]]
             parts.append((abs(ratio), ratio * end.position, end))
         total = _offset(body, mine[0]) + sum(x for _, x, _ in parts)

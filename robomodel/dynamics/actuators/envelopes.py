@@ -40,7 +40,7 @@ from robomodel.reach.motions import ClusterMotion
 from robomodel.reach.paths import Path
 from robomodel.reach.ranges import (
     JointRange,
-    limb_range,
+    limb_ranges,
     path_along,
     ranges_from,
 )
@@ -371,6 +371,14 @@ def _with_least(model: Model, body: int, path: Path, at: Array, given: _Given) -
     return given
 
 
+def _reach(model: Model, body: int) -> JointRange:
+    """The range of a joint, sought beside those of the others of its limb."""
+    limb = limb_bodies(model)[model.nodes[body].cluster]
+    beside = [other for other in limb if other != body and model.joints[other].nv == 1]
+    names = [model.joints[each].name for each in (body, *(beside if body in limb else ()))]
+    return limb_ranges(model, names)[0]
+
+
 @cached_on_model
 def joint_limits(model: Model, body: int) -> JointLimits:
     """The limits of a joint of one freedom behind its motors, by its body."""
@@ -390,7 +398,7 @@ def joint_limits(model: Model, body: int) -> JointLimits:
         joint=joint.name,
         cluster=cluster.name,
         actuators=_names(model, _driven(line.ratios)),
-        reach=limb_range(model, joint.name),
+        reach=_reach(model, body),
         effort=_least(
             np.append(line.torque, [x for _, x in resting]), start,
             float(np.nanmin(weakest.torque)),
