@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 Terms = tuple[tuple[str, float], ...]
 NO_MOTOR = Motor()
+LEVER = 2.0  # rad for a radian: what turns faster is a rotor, and follows nothing
 AXISYMMETRIC = 0.05  # how far a rotor's moments may differ across its axis, as a share
 
 
@@ -131,7 +132,9 @@ class _DrivenJoints:
             if coupling.coefficients:  # no gear
                 continue
             terms = {name: k for name, k in coupling.terms if k}
-            rotors = [name for name in terms if self.turns_alone(name)]
+            rotors = [name for name, k in terms.items() if self.turns_alone(name)
+                      and (not self.joints[name].independent
+                           or max(map(abs, terms.values())) > LEVER * abs(k))]  # fmt: skip
             declared = self.declared.get(coupling.name)
             if declared in terms:  # however its mass lies
                 rotors = [declared]

@@ -20,6 +20,7 @@ from robomodel.arrays import Array, Mask
 from robomodel.dynamics.lumped import Follower, geared_followers
 from robomodel.errors import UnknownNameError, check_names, few
 from robomodel.mechanism.constraints import LinearConstraint
+from robomodel.model.actuators import LEVER
 from robomodel.model.derived import cached_on_model, neutral_positions
 from robomodel.model.elements import Cluster, Joint
 from robomodel.model.model import Model
@@ -36,7 +37,6 @@ from robomodel.reach.limb import (
     poses,
 )
 from robomodel.reach.reachable import Reachable, reachable
-from robomodel.reach.rotors import LEVER
 from robomodel.scalars import stack, unstack
 from robomodel.tolerances import MOVES, NOTHING, SAME, WITHIN
 

@@ -7,11 +7,11 @@ import numpy as np
 from robomodel.arrays import Array
 from robomodel.description.transmissions import rotor_name
 from robomodel.mechanism.joints import Revolute
+from robomodel.model.actuators import LEVER
 from robomodel.model.elements import Cluster
 from robomodel.model.model import Model
 from robomodel.model.parameters import inertial_parameters, pseudo_inertia
 
-LEVER = 2.0  # rad for a radian: what turns faster is a rotor, and follows nothing
 BALANCED = 0.02  # of its inertia: what a rotor may lack of symmetry about its axis
 
 
