@@ -212,7 +212,9 @@ def fitted(
         assumed = wide.T @ prior.slopes(nominal + directions @ z)[1] @ wide + sure
         inverse = np.asarray(solved(gram - sure + assumed, np.eye(free + more)))
         if alike or more:
-            meat = assumed
+            meat, most = assumed, np.zeros(free + more)
+            for each in equations.values():
+                most[each.at] = np.fmax(most[each.at], np.diag(each.gram))
             for i, each in equations.items():
                 exact = spread[i] <= floor[i]
                 noise = _noise(error[:, i], exact, data.pieces[i], data.robust, orders.get(i))
@@ -220,7 +222,8 @@ def fitted(
                     orders[i] = noise.order
                 spurious = noise.covariance(each.columns)
                 scale = np.sqrt(np.maximum(np.diag(each.gram), TINY))
-                felt = np.flatnonzero(np.diag(each.gram) > 0.0)
+                # what other coordinates feel may be rounding here
+                felt = np.flatnonzero(np.diag(each.gram) > SINGULAR**2 * most[each.at])
                 ratio = np.diag(spurious)[felt] / scale[felt] ** 2
                 share[i] = min(1.0, 1.0 / float(np.mean(ratio))) if len(felt) else 1.0
                 block = np.ix_(each.at, each.at)
