@@ -327,7 +327,7 @@ def test_a_curve_of_several_joints_is_found_if_it_is_one() -> None:
 
 
 def test_a_leg_has_its_followers_whatever_another_one_lacks() -> None:
-    both = rm.load(robot(*leg(0.0), *leg(0.3, "_2")))
+    both = rm.load(robot(*leg(0.0), *leg(0.36, "_2")))
     with pytest.warns(RuntimeWarning, match="_2' are off by"):
         errors = rm.approximate_tree(both).errors
     assert "ankle_2" not in errors

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 # configurations on the sheet of the joints, for a fit, and for its errors: few where closing n of
 # linkages, which takes 10 joints³ operations, is more work
 DRAWN, TOLD, WORK = (400, 600), (400, 800), 4e8
-LEAST_DISPLACED = 3e-3  # sizes, of displacement, below which nothing needs to follow
+LEAST_DISPLACED = 4.5e-3  # sizes, of displacement, below which nothing needs to follow
 CHANGE, NEAR = 0.5, 0.7  # of the least singular value beside: at, and next to, a change point
 PIT, BESIDE, OPPOSITE = 0.2, 200, -0.9  # the same of several freedoms; of so many; cosine of these
 # of a follower's rates, rms: inertia goes with their square, and 10 % are worth having; over the
