@@ -180,8 +180,9 @@ def test_what_mujoco_takes_no_body_for_is_told_and_loads(name, tmp_path):
 
 @pytest.mark.slow_cases("belt_leg")
 @pytest.mark.filterwarnings("ignore:.*the tree will not do")
-@pytest.mark.parametrize("name", few(DISTINCT, "belt_leg"))
+@pytest.mark.parametrize("name", few([x for x in DISTINCT if x != "five_bar"], "belt_leg"))
 def test_approximate_files_are_the_approximate_method_in_mujoco(name):
+    """But for `five_bar`, whose tree has joints that follow, which MuJoCo holds softly."""
     model = rm.robots.load(name)
     stream = io.StringIO()
     assert rm.write_mjcf(model, stream, approximate=True) == ()

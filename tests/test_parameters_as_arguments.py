@@ -291,9 +291,17 @@ def test_functions_are_those_of_the_changed_robot(
         (rm.actuator_map, (q,), {}),
         (rm.efpa, (q, frame), {}),
         (rm.contact_aba, (q, v, x, frame), {"unilateral": False}),
-        (rm.armature, (q,), {}),
-        (rm.aba, (q, v, x), {"method": "unconstrained"}),
     ]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", rm.DescriptionWarning)
+        neutral = rm.with_parameters(model, given).neutral()
+    # limbs are those of the model's own numbers, other joints are locked at neutral, closed anew
+    alike = np.allclose(neutral, other.neutral(), rtol=0.0, atol=1e-12)
+    if alike and rm.limb_joints(model) == rm.limb_joints(other):
+        calls += [
+            (rm.armature, (q,), {}),
+            (rm.aba, (q, v, x), {"method": "unconstrained"}),
+        ]
     for function, arguments, options in calls:
         ours = function(model, *arguments, parameters=given, backend="numpy", **options)
         theirs = function(other, *arguments, backend="numpy", **options)
