@@ -44,7 +44,8 @@ EQUALLY_FAR = 1.15  # displacements within this factor are the same; the better 
 SERIAL = 1.5  # of the least displacement: so much the joints in series to the heaviest may have
 FREE, AT_MOST = 0.6, 1.2  # rad, or cluster sizes, from neutral: without limits, and at most
 FINALISTS, DISPLACES = 4, 3.0  # sets whose ranges are compared, and displace at most so much more
-CELLS = 64  # most of a box of positions, and most ways along all joints at once
+# most cells of a box of positions, and most ways along all joints at once; most along a joint
+CELLS, ALONG = 64, 16
 HOPS = 7  # steps on a way
 LIMB_NEWTON = 12  # of Newton's method for a step; what needs more is beyond the range
 # of the displacement with all locked: what joints that carry move links at least; what is left if
@@ -553,7 +554,7 @@ def _ways(count: int) -> Array:
 
 def _middles(count: int) -> Array:
     """The middles (n, count) of equal cells of a box with sides from -1 to 1; of many, ways."""
-    cells = int(CELLS ** (1.0 / count))
+    cells = min(int(CELLS ** (1.0 / count)), ALONG)
     middles = (2.0 * np.arange(cells) + 1.0) / cells - 1.0
     return np.array(list(product(middles, repeat=count))) if cells > 1 else _ways(count)
 
