@@ -14,6 +14,7 @@ import numpy as np
 
 from robomodel.arrays import Array
 from robomodel.description import Joint as JointElement
+from robomodel.dynamics.actuators.envelopes import inverses
 from robomodel.errors import DescriptionWarning
 from robomodel.identification.coordinates import Change
 from robomodel.model.build import build
@@ -94,7 +95,7 @@ class SameRobot:
         It is not finite where the other's independent joints rest though the robot moves.
         """
         parts = self._parts(q)
-        matrices = (np.swapaxes(inverse(rates), -1, -2) for _, rates in parts)
+        matrices = (np.swapaxes(inverses(rates), -1, -2) for _, rates in parts)
         return Change(tuple(cluster.v for cluster, _ in parts), tuple(matrices))
 
     def crossed(self, q: Array) -> list[Cluster]:
@@ -111,13 +112,6 @@ class SameRobot:
                 if mine.independent != its.independent:
                     pairs.append((its, g[..., _rows(its), its.v]))
         return pairs
-
-
-def inverse(matrix: Array) -> Array:
-    """Inverses of matrices (..., n, n); nan where a matrix is singular."""
-    singular = ~(np.abs(np.linalg.det(matrix)) > 0.0)[..., None, None]
-    found = np.linalg.inv(np.where(singular, np.eye(matrix.shape[-1]), matrix))
-    return np.where(singular, np.nan, found)
 
 
 def _rows(cluster: Cluster) -> list[int]:

@@ -11,9 +11,10 @@ import numpy as np
 
 from robomodel.arrays import Array
 from robomodel.dynamics import actuator_map
+from robomodel.dynamics.actuators.envelopes import inverses
 from robomodel.dynamics.actuators.maps import bounds
 from robomodel.errors import UnknownNameError, as_real, did_you_mean
-from robomodel.identification.best_joints import SameRobot, inverse
+from robomodel.identification.best_joints import SameRobot
 from robomodel.identification.coordinates import motor_rates
 from robomodel.model.elements import Cluster
 from robomodel.model.model import Model
@@ -154,7 +155,7 @@ class Transmission:
         """The size (...) at these G of the robot (..., spanning velocities, nv)."""
         g = jacobian[..., self.cluster.spanning_v, self.cluster.v]
         if self.motors is not None:
-            g = g @ inverse(self.motors @ g)
+            g = g @ inverses(self.motors @ g)
         return np.asarray(np.linalg.norm(g, axis=(-2, -1)))
 
 

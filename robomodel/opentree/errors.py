@@ -33,7 +33,7 @@ from robomodel.dynamics.recursions.rnea import forces_at
 from robomodel.dynamics.tree_map import TreeMap
 from robomodel.model.elements import joint_slices
 from robomodel.model.model import Model
-from robomodel.opentree.tree_joints import TOLD, ClusterTree, states_within
+from robomodel.opentree.tree_joints import TOLD, ClusterTree, closing, states_within
 from robomodel.reach.limb import LIMB_SEED
 from robomodel.reach.motions import ClusterMotion
 from robomodel.scalars import Scalar, stack, unstack
@@ -41,7 +41,7 @@ from robomodel.spatial import RigidInertia
 from robomodel.spatial.vectors import as_matrix
 from robomodel.tolerances import NOTHING, TINY
 
-FITTED, WORK = (200, 1600), 4e8  # states of a fit: few where n nv (11 bodies)² is more work
+FITTED = (200, 1600)  # states of a fit, each of which takes nv (11 bodies)² operations
 FALL = 10.0  # rad/s², sizes/s²: accelerations of robots on which gravity has no effect
 STATES_SEED = LIMB_SEED + 1
 GOOD, FAIR = 0.03, 0.10  # of the worst joint's median: a tree will do, and with care
@@ -214,10 +214,10 @@ def exact_states(
     balanced. ``check``: draw other states than for a fit. ``seed``: of these.
     """
     rng = np.random.default_rng(seed + check)
-    n = states_within(model, TOLD)
+    n = states_within(closing(model), TOLD)
     if not check:
         work = model.nv * (11.0 * len(model.bodies)) ** 2
-        n = int(np.clip(WORK / max(work, 1.0), *FITTED))
+        n = states_within(work, FITTED)
     q = _configurations(model, trees, rng, n, check=check)
     still = State(model, unstack(q), (), [0.0] * model.nv)
     mass, gravity = (as_array(x, n) for x in (inertia_at(still), forces_at(still, still.v)))

@@ -45,7 +45,8 @@ if TYPE_CHECKING:
 
 # configurations on the sheet of the joints, for a fit, and for its errors: few where closing n of
 # linkages, which takes 10 joints³ operations, is more work
-DRAWN, TOLD, WORK = (400, 600), (400, 800), 4e8
+DRAWN, TOLD = (400, 600), (400, 800)
+WORK = 4e8  # operations to which numbers of states are kept
 LEAST_DISPLACED = 4.5e-3  # sizes, of displacement, below which nothing needs to follow
 CHANGE, NEAR = 0.5, 0.7  # of the least singular value beside: at, and next to, a change point
 PIT, BESIDE, OPPOSITE = 0.2, 200, -0.9  # the same of several freedoms; of so many; cosine of these
@@ -181,7 +182,7 @@ def tree_joints(
         moving.append(chosen(model, cluster.index, wanted))
     reached = sheet(model, tuple(b for choice, bodies in zip(choices, moving, strict=True)
                                 if choice.cluster.kind == "loops" for b in bodies))  # fmt: skip
-    sizes = (states_within(model, some) for some in (DRAWN, TOLD))
+    sizes = (states_within(closing(model), some) for some in (DRAWN, TOLD))
     draws = [reached.draw(np.random.default_rng(seed + n), size) for n, size in enumerate(sizes)]
     ways = [_spanning(model, np.concatenate([model.neutral()[None], q])) for q in draws]
     return [
@@ -190,10 +191,14 @@ def tree_joints(
     ]
 
 
-def states_within(model: Model, limits: tuple[int, int]) -> int:
-    """How many configurations are looked at, between these limits."""
-    closing = sum(10.0 * len(c.bodies) ** 3 for c in model.clusters if c.kind == "loops")
-    return int(np.clip(WORK / max(closing, 1.0), *limits))
+def closing(model: Model) -> float:
+    """How many operations it takes, about, to close a robot's linkages."""
+    return sum(10.0 * len(c.bodies) ** 3 for c in model.clusters if c.kind == "loops")
+
+
+def states_within(work: float, limits: tuple[int, int]) -> int:
+    """How many states are looked at, between these limits, if each takes so many operations."""
+    return int(np.clip(WORK / max(work, 1.0), *limits))
 
 
 def goes_free(joint: Joint) -> bool:
