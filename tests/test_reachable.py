@@ -15,7 +15,7 @@ from linkage_family import instance
 from texts import coupling, four_bar, joint, link, loop, robot
 
 import robomodel as rm
-from robomodel.mechanism.continuation import TURNED, Ends, _roots
+from robomodel.mechanism.continuation import Ends
 from robomodel.mechanism.sheets import Sheet
 from robomodel.mechanism.walks import WALK_STRIDE, lead, wander
 from robomodel.reach import targets
@@ -695,28 +695,6 @@ def test_motions_beside_change_points() -> None:
     along = null[~lost, :, 0]
     np.testing.assert_allclose(np.abs(along), 1.0 / np.sqrt(3.0), atol=1e-12)
     np.testing.assert_allclose(along[:, 1], -along[:, 0], atol=1e-12)
-
-
-def test_motions_turn_by_the_shortest_way() -> None:
-    """The roots that turn motions meet their equations, and tell who turns too far.
-
-    With a few rows by eigenvectors, of many by iterations as far as they converge.
-    """
-    rng = np.random.default_rng(4)
-    for count, m in ((3, 2), (96, 3), (96, 12)):
-        x = rng.standard_normal((count, 20, m))
-        x *= (3.0 * rng.random(count) / np.linalg.norm(x, axis=(1, 2)))[:, None, None]
-        squares = np.swapaxes(x, 1, 2) @ x
-        root, other, least = _roots(squares)
-        s, one = np.eye(m) + squares, np.eye(m)
-        assert np.max(np.abs(root @ root @ s - one)) < 1e-14
-        assert np.max(np.abs(other @ (s + s @ root) - one)) < 1e-14
-        assert np.max(np.abs(root - np.swapaxes(root, 1, 2))) < 1e-14
-        longest = np.linalg.svd(x, compute_uv=False)[:, 0]
-        cosines = np.cos(np.arctan(longest))  # of the greatest angle between old motions and new
-        assert np.all(least <= cosines + 1e-14)
-        np.testing.assert_array_equal(least < TURNED, cosines < TURNED)
-        assert count < 96 or 0 < np.sum(cosines < TURNED) < count
 
 
 def test_a_yoke_goes_as_far_as_its_crank_takes_it() -> None:

@@ -31,9 +31,6 @@ GAP = 1e-15  # sines, sizes: rounding alone, which no step makes less
 GAIN = 0.9  # of the gap is left at most by a step that is worth another
 MOST_CORRECTION = 0.35  # of a stride's length: what a correction adds at most
 TURNED = 0.85  # least cosine between motions before and after a stride
-# XᵀX whose roots are found by iterations, at most, so that motions turn less than that; how many
-# leave rounding alone; numbers of a batch from which on they take less time
-NEAR, ROOTS, INVERSES, MANY = 0.38, 4, 3, 1000
 CROSSING = 1e-9  # sines, sizes: the gap between branches that cross; with more they miss each other
 BISECTIONS, TO_CROSSING = 30, 5  # of a stride to where K loses a rank; steps that close loops there
 
@@ -198,7 +195,10 @@ class Continuation:
                 least = 1.0 / long[:, 0, 0]
                 n, v = (n + away) / long, v - (n + away / (1.0 + long)) / long @ back
             else:
-                shorter, rest, least = _roots(back @ x)
+                squares, axes = np.linalg.eigh(back @ x)
+                long = np.sqrt(1.0 + np.maximum(squares, 0.0))[:, None, :]
+                least, other = 1.0 / long[:, 0, -1], np.swapaxes(axes, 1, 2)
+                shorter, rest = axes / long @ other, axes / (long * (1.0 + long)) @ other
                 n, v = (n + away) @ shorter, v - (n @ shorter + away @ rest) @ back
         if _all_rows(c):
             v = v.copy() if v is p.v else v
@@ -349,40 +349,6 @@ def _times(c: Array, matrix: Array) -> Array:
 def _all_rows(c: Array) -> bool:
     """True if no conditions are repeated, of which C then has each as it is."""
     return bool(c.shape[1] == c.shape[2])
-
-
-def _roots(squares: Array) -> tuple[Array, Array, Array]:
-    """S⁻½ and (S + S½)⁻¹ of S = 1 + XᵀX, ``squares`` XᵀX (n, m, m); S⁻½'s least eigenvalues.
-
-    Where the latter are plainly above :data:`TURNED`, of many rows, by Newton's iterations, which
-    take a third of the time of eigenvectors; then a bound from below is told.
-    """
-    sizes = np.sqrt(np.einsum("nij,nij->n", squares, squares))
-    near = sizes <= NEAR
-    if squares.size < MANY or not near.any():
-        return _by_axes(squares)
-    if not near.all():
-        found = [np.empty_like(squares), np.empty_like(squares), np.empty_like(sizes)]
-        for some in (near, ~near):
-            for whole, part in zip(found, _roots(squares[some]), strict=True):
-                whole[some] = part
-        return found[0], found[1], found[2]
-    one = np.eye(squares.shape[1])
-    s, root = one + squares, one - 0.5 * squares
-    for _ in range(ROOTS):
-        root = root @ (1.5 * one - 0.5 * (s @ (root @ root)))
-    other = 0.75 * one - 0.25 * root  # of (1 + S⁻½)⁻¹
-    for _ in range(INVERSES):
-        other = other @ (2.0 * one - (other + root @ other))
-    return root, other @ root @ root, 1.0 / np.sqrt(1.0 + sizes)
-
-
-def _by_axes(squares: Array) -> tuple[Array, Array, Array]:
-    """:func:`_roots` by eigenvectors."""
-    sizes, axes = np.linalg.eigh(squares)
-    long = np.sqrt(1.0 + np.maximum(sizes, 0.0))[:, None, :]
-    other = np.swapaxes(axes, 1, 2)
-    return axes / long @ other, axes / (long * (1.0 + long)) @ other, 1.0 / long[:, 0, -1]
 
 
 def _svd(k: Array) -> tuple[Array, Array, Array]:
