@@ -11,11 +11,12 @@ from linkage_family import instance
 from texts import coupling, joint, link, loop, robot
 
 import robomodel as rm
-from robomodel.mechanism.continuation import Ends
+from robomodel.mechanism.continuation import Continuation, Ends, Points
 from robomodel.mechanism.walks import lead
+from robomodel.model.elements import spanning_start
 from robomodel.reach.curves import grid
-from robomodel.reach.paths import walk
-from robomodel.reach.ranges import FreeRanges, limb_ranges
+from robomodel.reach.paths import joined, walk
+from robomodel.reach.ranges import FreeRanges, halves_along, limb_ranges, path_along
 from robomodel.reach.reachable import reachable
 from robomodel.views.viewer import freedoms
 
@@ -430,6 +431,31 @@ def test_ranges_that_are_sought_together_are_those_sought_alone() -> None:
             alone = rm.joint_range(make(), name)
             assert (found.lower, found.upper) == pytest.approx((alone.lower, alone.upper), abs=1e-9)
             assert str(found) == str(alone)
+
+
+def test_what_several_joints_go_along_is_walked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Paths of a four-bar's joints, each to where it turns back, are those walked alone."""
+    model = rm.robots.load("crank_rocker")
+    cluster = next(each for each in model.clusters if each.varies)
+    start = spanning_start(cluster, model.neutral()[cluster.q])
+    pairs = [halves_along(model, cluster, column, [], start) for column in range(3)]
+    taken, stride = list[int](), Continuation.stride
+
+    def counted(along: Continuation, p: Points, d: Array) -> tuple[Points, Array]:
+        taken.append(len(p.q))
+        return stride(along, p, d)
+
+    monkeypatch.setattr(Continuation, "stride", counted)
+    alone = []
+    for column in range(3):
+        path = path_along(model, cluster, column, [], start)
+        assert path is not None
+        alone.append((path, sum(taken)))
+        taken.clear()
+    walk([half for pair in pairs for half in pair])
+    assert sum(taken) <= max(count for _, count in alone) < sum(count for _, count in alone) / 2
+    for pair, (path, _) in zip(pairs, alone, strict=True):
+        assert np.array_equal(joined(*pair).q, path.q)
 
 
 def consumers(kind: str) -> rm.Model:

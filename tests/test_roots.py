@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from robomodel.mechanism.roots import root
+from robomodel.mechanism.roots import last_before, root
 
 
 @pytest.mark.parametrize(
@@ -39,3 +39,22 @@ def test_roots(value: Callable[[float], float], ends: tuple[float, float], exact
 def test_without_a_change_of_sign_the_end_with_the_lesser_value_is_the_root() -> None:
     """As where rounding has the sign of an end."""
     assert root(abs, (-1e-17, 1.0), (1e-17, 1.0), 1e-13) == -1e-17
+
+
+@pytest.mark.parametrize(
+    ("value", "exact"),
+    [
+        (lambda x: 0.3 - x**3, 0.3 ** (1 / 3)),
+        (lambda x: -1.0 if x < 0.3 else math.nan, 0.3),
+        (lambda x: 0.7 - x if x <= 0.7 else math.nan, 0.7),
+        (lambda x: x - 0.5, 0.5),
+    ],
+)
+def test_the_last_place_before_a_change_of_sign(
+    value: Callable[[float], float], exact: float
+) -> None:
+    """Never beyond it, where the value may be unknown."""
+    at = value(0.0), value(1.0)
+    found = last_before(value, (0.0, 1.0), (at[0], -at[0] if math.isnan(at[1]) else at[1]), 1e-12)
+    assert exact - 2e-12 <= found <= exact
+    assert value(found) * at[0] >= 0.0

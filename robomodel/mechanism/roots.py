@@ -25,6 +25,28 @@ def root(
         return float(end.value)
 
 
+def last_before(
+    value: Callable[[float], float], ends: tuple[float, float], at: tuple[float, float],
+    tolerance: float,
+) -> float:  # fmt: skip
+    """The last place, to ``tolerance``, before a function changes its sign on the way up.
+
+    As :func:`bracketing`; beyond the value may be unknown (nan). With the value 0 the place itself.
+    """
+    search, low = bracketing(ends, at, tolerance), ends[0]
+    try:
+        x = next(search)
+        while True:
+            here = value(x)
+            if here == 0.0:
+                return x
+            if here * at[0] > 0.0:
+                low = max(low, x)
+            x = search.send(-at[0] if math.isnan(here) else here)
+    except StopIteration:
+        return low
+
+
 def bracketing(
     ends: tuple[float, float], at: tuple[float, float], tolerance: float
 ) -> Generator[float, float, float]:

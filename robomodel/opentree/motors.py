@@ -19,7 +19,7 @@ from robomodel.description import (
 )
 from robomodel.description import Actuator as ActuatorEnd
 from robomodel.description.transmissions import SIMPLE, actuator_terms
-from robomodel.dynamics.actuators.envelopes import JointLimits, carrying, joint_limits
+from robomodel.dynamics.actuators.envelopes import JointLimits, carrying, follow, joint_limits
 from robomodel.dynamics.kinematics.state import neutral_jacobian
 from robomodel.dynamics.lumped import select
 from robomodel.errors import warn_at
@@ -180,10 +180,13 @@ def with_limits(model: Model, tree: Description) -> Description:
         reaches = dict(zip(names, limb_ranges(model, names), strict=True))
         joints = [_reaching(joint, reaches.get(joint.name)) for joint in tree.joints]
         return replace(tree, joints=tuple(joints))
-    bodies = {model.joints[body].name: body for body in carrying(model)}
+    carriers = {model.joints[body].name: body for body in carrying(model)}
+    bodies = {joint.name: carriers[joint.name] for joint in tree.joints
+              if joint.name in carriers and joint.type in ONE_DOF}  # fmt: skip
+    follow(model, [*bodies.values()])
     joints = [
         _limited(model, joint, joint_limits(model, bodies[joint.name]))
-        if joint.name in bodies and joint.type in ONE_DOF
+        if joint.name in bodies
         else joint
         for joint in tree.joints
     ]

@@ -191,24 +191,15 @@ class Path:
         return step.at(step.root(1.5 * step.length, lambda _, t: float(t[column])))
 
 
-def follow(
-    part: Part, q: Array, held: Sequence[int], column: int, telling: Sequence[int]
-) -> Path | None:
-    """The path from q on which ``held`` columns rest and a joint of ``column`` moves.
-
-    It ends at dead points of the columns ``telling``. None where more than one freedom is left
-    beside spins of rods. Joints that q has beyond a limit may go back, but no
-    further.
-    """
-    halves = halves_from(part, q, held, column, telling)
-    walk(halves)
-    return joined(*halves) if halves else None
-
-
 def halves_from(
     part: Part, q: Array, held: Sequence[int], column: int, telling: Sequence[int]
 ) -> tuple[Half, Half] | tuple[()]:
-    """The halves of :func:`follow`, back and forth, to be followed; none where it gives None."""
+    """The path from q on which ``held`` columns rest and a joint of ``column`` moves.
+
+    Its halves, back and forth, to be followed (:func:`walk`). They end at dead points of the
+    columns ``telling``. None where more than one freedom is left beside spins of rods. Joints that
+    q has beyond a limit may go back, but no further.
+    """
     motions = without_idle(part.null(q, held), part.interest)
     if motions.shape[1] != 1:
         return ()
@@ -232,7 +223,7 @@ def joined(back: Half, forth: Half) -> Path:
 
 
 def walk(halves: Sequence[Half]) -> None:
-    """Follow halves of paths at once, each to its end."""
+    """Follow halves of paths at once, each to its end; what begins alike is walked once."""
     alike: dict[object, list[Half]] = {}
     for half in halves:  # also with other columns that are held, if these are as many
         part = half.part
@@ -265,6 +256,12 @@ class Half:
         self.ends, self.column, self.longest = ends, column, longest
 
     @property
+    def beginning(self) -> object:
+        """Halves in which it is equal go the same way, to ends of their own."""
+        start, ahead = self.q[-1].tobytes(), self.tangents[-1].tobytes()
+        return start, ahead, self.way.tobytes(), self.held, self.part.interest
+
+    @property
     def turning(self) -> list[int]:
         """The columns of joints that may turn fully."""
         part = self.part
@@ -288,12 +285,15 @@ class _SideBySide:
 
     Their parts may differ in what tells where they are, not in what is related. Each half goes by a
     stride along its direction, half as long next where it is refused, or the direction turns.
+    Halves on one ``track`` take the same strides, for which one of them stands.
     """
 
     def __init__(self, halves: Sequence[Half]) -> None:
         part, count = halves[0].part, len(halves)
         helds = [*dict.fromkeys(half.held for half in halves)]
         self.halves, self.part, self.along = halves, part, part.strides(*helds)
+        tracks = dict[object, int]()
+        self.track = np.array([tracks.setdefault(x.beginning, len(tracks)) for x in halves])
         case = np.array([helds.index(half.held) for half in halves], dtype=np.intp)
         self.points = replace(joined_points([half.at for half in halves]), case=case)
         self.ways = np.array([half.way for half in halves])
@@ -315,12 +315,15 @@ class _SideBySide:
 
     def stride(self, rows: Indices) -> Indices:
         """A stride of each of these halves; which of them go on."""
-        p, ways = self.points[rows], self.ways[rows]
+        _, first, of = np.unique(self.track[rows], return_index=True, return_inverse=True)
+        leading = rows[first]
+        p, ways = self.points[leading], self.ways[leading]
         before = np.einsum("ncm,nm->nc", p.n, ways)
-        there, ends = self.along.stride(p, ways * self.strides[rows, None])
-        ways = self._ahead(rows, there, before)
+        there, ends = self.along.stride(p, ways * self.strides[leading, None])
+        ways = self._ahead(leading, there, before)
         ahead = np.einsum("ncm,nm->nc", there.n, ways)
         fine = (np.einsum("nc,nc->n", ahead, before) > AHEAD) & (ends == FINE)
+        there, ways, ahead, fine = there[of], ways[of], ahead[of], fine[of]
         refused, on = rows[~fine], rows[fine]
         self.strides[refused] *= 0.5
         lost = self.strides[refused] < SHORTEST_PATH_STEP * PATH_STEP

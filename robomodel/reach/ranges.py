@@ -48,7 +48,7 @@ from robomodel.reach.groups import (
 from robomodel.reach.limb import limb_bodies
 from robomodel.reach.motions import ClusterMotion
 from robomodel.reach.parts import Part
-from robomodel.reach.paths import Half, Path, RangeEnd, follow, halves_from, joined, walk
+from robomodel.reach.paths import Half, Path, RangeEnd, halves_from, joined, walk
 from robomodel.reach.reachable import reachable
 from robomodel.reach.uphill import extremes
 from robomodel.tolerances import HUGE, SINGULAR, WITHIN
@@ -403,9 +403,22 @@ def path_along(
     It ends where the joint turns back. None where nothing moves with it, or more than one freedom
     is left.
     """
+    halves = halves_along(model, cluster, column, held, spanning)
+    walk(halves)
+    return joined(*halves) if halves else None
+
+
+def halves_along(
+    model: Model,
+    cluster: Cluster,
+    column: int,
+    held: Sequence[int],
+    spanning: Array,
+) -> tuple[Half, Half] | tuple[()]:
+    """The halves of :func:`path_along`, to be followed; none where it gives None."""
     part = part_of(model, cluster, column, held)
     resting = [c for c in without_spins(model, cluster, column, held) if c in part.columns]
-    return follow(part, spanning, resting, column, [column, *held]) if part.rows else None
+    return halves_from(part, spanning, resting, column, [column, *held]) if part.rows else ()
 
 
 def without_spins(

@@ -31,15 +31,18 @@ from robomodel.dynamics.actuators.limbs import (
     torque_map,
     unit_rates,
 )
+from robomodel.mechanism.roots import last_before
 from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import Cluster, joint_slices, spanning_start
 from robomodel.model.model import Model
 from robomodel.reach.box import FREE, boxes
 from robomodel.reach.limb import limb_bodies
 from robomodel.reach.motions import ClusterMotion
-from robomodel.reach.paths import Path
+from robomodel.reach.paths import Half, Path, joined, walk
 from robomodel.reach.ranges import (
+    FreeRanges,
     JointRange,
+    halves_along,
     limb_ranges,
     path_along,
     ranges_from,
@@ -273,7 +276,13 @@ def carrying(model: Model) -> list[int]:
 @cached_on_model
 def joint_envelopes(model: Model) -> tuple[JointEnvelope, ...]:
     """The envelopes of joints of limbs, and of joints with motors of their own beside these."""
-    return tuple(joint_envelope(model, body) for body in rowed(model))
+    return envelopes_of(model, rowed(model))
+
+
+def envelopes_of(model: Model, bodies: Sequence[int]) -> tuple[JointEnvelope, ...]:
+    """The envelopes of joints of one freedom, by bodies."""
+    follow(model, bodies)
+    return tuple(joint_envelope(model, body) for body in bodies)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -282,7 +291,7 @@ class _Given:
 
     ``rates`` (n, spanning velocities, k): of the cluster by the joint and those beside it, of
     which it is number ``place``; ``turns`` (n, motors, k): of motors. Torques and speeds (n,): see
-    :class:`JointEnvelope`. ``path``: if the positions are on it.
+    :class:`JointEnvelope`. ``path``: if the positions are on it, at ``along`` (n,).
     """
 
     spanning: Array
@@ -296,16 +305,22 @@ class _Given:
     speed_back: Array
     passive: bool
     path: Path | None = None
+    along: Array | None = None
 
     @classmethod
     def at(cls, model: Model, body: int, spanning: Array, passive: bool | None = None) -> _Given:
         """There; ``passive``: motors are known to be too few, or enough."""
+        return cls.by(model, body, spanning, _rates_at(model, body, spanning), passive)
+
+    @classmethod
+    def by(
+        cls, model: Model, body: int, spanning: Array, rates: Array, passive: bool | None = None
+    ) -> _Given:
+        """The same where rates are known."""
         cluster = model.clusters[model.nodes[body].cluster]
-        bodies = beside(model, body)
-        place = bodies.index(body)
-        _, rates, _ = unit = _unit_at(model, body, spanning)
+        place = beside(model, body).index(body)
         turns = motor_rows(model)[:, cluster.spanning_v] @ rates
-        b = torque_map(*unit)
+        b = torque_map(model, rates, cluster)
         (torque_back, torque), most, passive = _torques(model, b, place, passive)
         speed_back, speed = _greatest_speeds(model, turns[..., place])
         return cls(spanning, rates, turns, place, torque, torque_back, most, speed, speed_back,
@@ -325,26 +340,50 @@ class _Given:
         return self.turns[..., self.place]
 
 
-def _unit_at(model: Model, body: int, spanning: Array) -> tuple[Model, Array, Cluster]:
-    """Arguments of :func:`torque_map` at spanning positions, for the joints beside a joint."""
+def _rates_at(model: Model, body: int, spanning: Array) -> Array:
+    """:func:`unit_rates` of the joints beside a joint at spanning positions."""
     cluster = model.clusters[model.nodes[body].cluster]
-    columns = columns_of(model, cluster, beside(model, body))
-    return model, unit_rates(model, cluster, spanning, columns), cluster
+    return unit_rates(model, cluster, spanning, columns_of(model, cluster, beside(model, body)))
+
+
+@cached_on_model
+def _lines(model: Model) -> dict[int, Path | None]:
+    """Paths of joints with the others beside them at neutral, by bodies, of those followed."""
+    return {}
+
+
+def follow(model: Model, bodies: Sequence[int]) -> None:
+    """Follow lines of joints, and paths to the ends of their ranges, side by side.
+
+    So what several of them go along is walked once.
+    """
+    lines, pairs = _lines(model), dict[int, tuple[Half, Half]]()
+    for body in bodies:
+        cluster = model.clusters[model.nodes[body].cluster]
+        if body not in lines and cluster.varies:
+            columns = columns_of(model, cluster, beside(model, body))
+            (own,) = columns_of(model, cluster, [body])
+            start = spanning_start(cluster, model.neutral()[cluster.q])
+            held = [c for c in columns if c != own]
+            if pair := halves_along(model, cluster, own, held, start):
+                pairs[body] = pair
+        lines.setdefault(body, None)
+    ranges = FreeRanges(model, [model.joints[body].name for body in bodies], sheet=True)
+    walk([*ranges.halves, *(half for pair in pairs.values() for half in pair)])
+    ranges.found()
+    lines |= {body: joined(*pair) for body, pair in pairs.items()}
 
 
 @cached_on_model
 def _on_line(model: Model, body: int) -> _Given:
     """The same while the others beside it are at neutral."""
     cluster = model.clusters[model.nodes[body].cluster]
-    columns = columns_of(model, cluster, beside(model, body))
-    (own,) = columns_of(model, cluster, [body])
-    start, path = spanning_start(cluster, model.neutral()[cluster.q]), None
-    if cluster.varies:
-        path = path_along(model, cluster, own, [c for c in columns if c != own], start)
-    if path is None:
-        return _Given.at(model, body, start[None])
-    at, line = _refined(model, cluster, own, columns, path)
-    return replace(_with_least(model, body, path, at, _Given.at(model, body, line)), path=path)
+    if body not in _lines(model):
+        follow(model, [body])
+    if (path := _lines(model)[body]) is None:
+        return _Given.at(model, body, spanning_start(cluster, model.neutral()[cluster.q])[None])
+    at, spanning, rates = _refined(model, body, path)
+    return _with_least(model, body, path, at, _Given.by(model, body, spanning, rates))
 
 
 def _with_least(model: Model, body: int, path: Path, at: Array, given: _Given) -> _Given:
@@ -368,15 +407,7 @@ def _with_least(model: Model, body: int, path: Path, at: Array, given: _Given) -
         order = np.argsort(np.concatenate([at, more]), kind="stable")
         at = np.concatenate([at, more])[order]
         given = given.joined(_Given.at(model, body, path.among(more), given.passive), order)
-    return given
-
-
-def _reach(model: Model, body: int) -> JointRange:
-    """The range of a joint, sought beside those of the others of its limb."""
-    limb = limb_bodies(model)[model.nodes[body].cluster]
-    beside = [other for other in limb if other != body and model.joints[other].nv == 1]
-    names = [model.joints[each].name for each in (body, *(beside if body in limb else ()))]
-    return limb_ranges(model, names)[0]
+    return replace(given, path=path, along=at)
 
 
 @cached_on_model
@@ -398,7 +429,7 @@ def joint_limits(model: Model, body: int) -> JointLimits:
         joint=joint.name,
         cluster=cluster.name,
         actuators=_names(model, _driven(line.ratios)),
-        reach=_reach(model, body),
+        reach=limb_ranges(model, [joint.name])[0],
         effort=_least(
             np.append(line.torque, [x for _, x in resting]), start,
             float(np.nanmin(weakest.torque)),
@@ -719,39 +750,32 @@ def whole(model: Model, cluster: Cluster, spanning: Array) -> Array:
     return q
 
 
-def _refined(
-    model: Model, cluster: Cluster, own: int, columns: Sequence[int], path: Path
-) -> tuple[Array, Array]:
-    """Places on a path, denser where ratios bend, and the points there."""
-    place = list(columns).index(own)
-
-    def values(spanning: Array) -> Array:
-        return unit_rates(model, cluster, spanning, columns)[..., place]
-
+def _refined(model: Model, body: int, path: Path) -> tuple[Array, Array, Array]:
+    """Places on a path, denser where ratios bend; the points there, and rates."""
+    place = beside(model, body).index(body)
     at = np.arange(len(path.q), dtype=float)
-    at_points = values(path.q)
+    points, rates = path.q, _rates_at(model, body, path.q)
     with np.errstate(all="ignore"):
-        usual = np.nan_to_num(np.nanmedian(np.abs(at_points), axis=0))
-    points = path.q
+        usual = np.nan_to_num(np.nanmedian(np.abs(rates[..., place]), axis=0))
     todo = 0.5 * (at[1:] + at[:-1])
     for _ in range(ROUNDS):
         if not 0 < len(todo) <= MOST_ADDED:
             break
         between = path.among(todo)
-        at_between = values(between)
+        rates_between = _rates_at(model, body, between)
         left = np.searchsorted(at, todo) - 1
-        straight = 0.5 * (at_points[left] + at_points[left + 1])
-        off = np.abs(at_between - straight)
-        near = np.abs(at_between) < STEEPEST * usual
+        straight = 0.5 * (rates[left, :, place] + rates[left + 1, :, place])
+        off = np.abs(rates_between[..., place] - straight)
+        near = np.abs(rates_between[..., place]) < STEEPEST * usual
         bent = np.any((off > BENT_CURVE * np.maximum(usual, NOTHING)) & near, axis=1)
         gap = at[left + 1] - at[left]
         order = np.argsort(np.concatenate([at, todo]), kind="stable")
         at = np.concatenate([at, todo])[order]
-        at_points = np.concatenate([at_points, at_between])[order]
+        rates = np.concatenate([rates, rates_between])[order]
         points = np.concatenate([points, between])[order]
         todo = np.concatenate([todo[bent] - 0.25 * gap[bent], todo[bent] + 0.25 * gap[bent]])
         todo.sort()
-    return at, points
+    return at, points, rates
 
 
 # ---- dead points ---------------------------------------------------------------------------------
@@ -798,7 +822,7 @@ def _dead_points(model: Model, body: int) -> tuple[tuple[DeadPoint, Array], ...]
         alone = bool(np.max(np.abs(turns[:, mine])) <= RANKLESS * usual)
         found[DeadPoint(_rounded(path.part.position(q, own)), "motors rest", alone)] = q
     near = [each.position for each in found]
-    for q in () if line.passive else _powerless(model, body, path):
+    for q in () if line.passive else _powerless(model, body, line):
         at = _rounded(path.part.position(q, own))
         if all(abs(at - x) > RANKLESS for x in near):
             found[DeadPoint(at, "not alone")] = q
@@ -824,12 +848,15 @@ def _resting(
     return float(back[0]), float(ahead[0])
 
 
-def _powerless(model: Model, body: int, path: Path) -> Iterator[Array]:
-    """Spanning positions of a path at which the torque of a joint alone passes zero.
+def _powerless(model: Model, body: int, line: _Given) -> Iterator[Array]:
+    """Spanning positions of a line at which the torque of a joint alone passes zero.
 
     One combination of motors' forces alone then leaves the other joints without torque.
     """
-    place = beside(model, body).index(body)
+    place, cluster = line.place, model.clusters[model.nodes[body].cluster]
+    path, along = line.path, line.along
+    if path is None or along is None:
+        return
 
     def pushed(b: Array, like: Array | None) -> tuple[Array, float] | None:
         """The combination, and the joint's torque by it, of the greatest torque for unit forces."""
@@ -846,18 +873,18 @@ def _powerless(model: Model, body: int, path: Path) -> Iterator[Array]:
         return force, float(b[place] @ force) / float(size)
 
     before: tuple[Array, float] | None = None
-    for n, b in enumerate(torque_map(*_unit_at(model, body, path.q))):
+    of_path = line.rates[along == np.round(along)]
+    for n, b in enumerate(torque_map(model, of_path, cluster)):
         here = pushed(b, before[0] if before else None)
         if before and here and before[1] * here[1] < 0.0:
-            low, high, there = n - 1.0, float(n), before
-            for _ in range(40):  # bisections, as of other dead points
-                middle = 0.5 * (low + high)
-                at = torque_map(*_unit_at(model, body, path.at(middle)[None]))[0]
-                there = pushed(at, before[0]) or before
-                same = there[1] * before[1] > 0.0
-                low, high = (middle, high) if same else (low, middle)
-            if abs(there[1]) <= RANKLESS:  # else it jumps, where the joint turns back
-                yield path.at(0.5 * (low + high))
+
+            def torque(at: float, last: tuple[Array, float] = before) -> float:
+                rates = _rates_at(model, body, path.at(at)[None])
+                return (pushed(torque_map(model, rates, cluster)[0], last[0]) or last)[1]
+
+            at = last_before(torque, (n - 1.0, n), (before[1], here[1]), NOTHING)
+            if abs(torque(at)) <= RANKLESS:  # else it jumps, where the joint turns back
+                yield path.at(at)
         before = here
 
 

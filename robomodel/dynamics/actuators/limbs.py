@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from robomodel.arrays import Array
+from robomodel.mechanism.roots import last_before
 from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import Cluster, spanning_start
 from robomodel.model.model import Model
@@ -24,7 +25,7 @@ from robomodel.reach.limb import limb_bodies
 from robomodel.reach.motions import ClusterMotion
 from robomodel.reach.paths import Path
 from robomodel.scalars import stack, unstack
-from robomodel.tolerances import MOVES, SINGULAR, TINY
+from robomodel.tolerances import MOVES, NOTHING, SINGULAR, TINY
 
 RANKLESS = 1e-6  # of the greatest least singular value of more motors than joints: they rest
 
@@ -226,18 +227,21 @@ def singular_places(
         return
     unit = path.part.unit
 
-    def basis(q: Array, like: Array | None = None) -> Array:
-        """Motions of the limb (columns, k), orthonormal, turned as those before them."""
-        every = motions(model, cluster, q[None])[0] / unit[:, None]
-        seen = np.concatenate([limb, rows]) * unit @ every
-        if not np.isfinite(every).all():
-            return np.full((len(unit), count), np.nan)
-        mine = every @ np.linalg.svd(seen)[2][:count].T
-        mine = np.linalg.qr(mine)[0]
-        if like is not None:
-            left, _, right = np.linalg.svd(mine.T @ like)
-            mine = mine @ (left @ right)
-        return np.asarray(mine)
+    def bases_at(q: Array) -> Array:
+        """Orthonormal motions of the limb (n, columns, k)."""
+        every = motions(model, cluster, q) / unit[:, None]
+        finite = np.isfinite(every).all(axis=(1, 2))
+        known = np.where(finite[:, None, None], every, 0.0)
+        seen = np.linalg.svd(np.concatenate([limb, rows]) * unit @ known)[2][:, :count]
+        mine = np.linalg.qr(known @ np.swapaxes(seen, 1, 2))[0]
+        return np.where(finite[:, None, None], mine, np.nan)
+
+    def turned(mine: Array, like: Array) -> Array:
+        """Motions that are turned as those before them."""
+        if not (np.isfinite(mine).all() and np.isfinite(like).all()):
+            return mine
+        left, _, right = np.linalg.svd(mine.T @ like)
+        return np.asarray(mine @ (left @ right))
 
     def value(motion: Array) -> float:
         if not np.isfinite(motion).all():
@@ -247,19 +251,18 @@ def singular_places(
             return float(np.linalg.det(scaled))
         return float(np.linalg.svd(scaled, compute_uv=False)[-1])
 
-    bases = [basis(path.q[0])]
-    for q in path.q[1:]:
-        like = bases[-1] if np.isfinite(bases[-1]).all() else None
-        bases.append(basis(q, like))
+    bases = bases_at(path.q)
+    for n in range(1, len(bases)):
+        bases[n] = turned(bases[n], bases[n - 1])
     values = np.array([value(x) for x in bases])
     if len(rows) == count:
         for n in np.flatnonzero(values[1:] * values[:-1] < 0.0).tolist():
-            low, high = float(n), n + 1.0
-            for _ in range(40):  # bisections of a step of a path, to where motors rest
-                middle = 0.5 * (low + high)
-                same = value(basis(path.at(middle), bases[n])) * values[n] > 0.0
-                low, high = (middle, high) if same else (low, middle)
-            yield low  # beyond it may be a change point, at which rates are not known
+
+            def there(place: float, like: Array = bases[n]) -> float:
+                return value(turned(bases_at(path.at(place)[None])[0], like))
+
+            # beyond where motors rest may be a change point, at which rates are not known
+            yield last_before(there, (n, n + 1.0), (values[n], values[n + 1]), NOTHING)
         return
     lowest = np.flatnonzero(values <= RANKLESS * np.nanmax(values))
     yield from lowest.astype(float).tolist()

@@ -25,7 +25,7 @@ from robomodel.dynamics.actuators import maps as actuator_maps
 from robomodel.dynamics.actuators.envelopes import (
     JointEnvelope,
     carrying,
-    joint_envelope,
+    envelopes_of,
     joint_envelopes,
     torque_at_speeds,
 )
@@ -300,7 +300,7 @@ def _named_rows(model: Model, rows: Sequence[str] | str) -> tuple[JointEnvelope,
             kind = "has several freedoms" if model.joints[bodies[name]].nv > 1 else "is a rotor's"
             raise ValueError(f"rows are of joints of one freedom that carry something: '{name}' "
                              f"{kind}")  # fmt: skip
-    return tuple(joint_envelope(model, bodies[name]) for name in dict.fromkeys(names))
+    return envelopes_of(model, [bodies[name] for name in dict.fromkeys(names)])
 
 
 def _measured(model: Model, cluster: Cluster) -> Array:
@@ -747,7 +747,7 @@ def workspace(model: Model, foot: FrameLike, joints: Sequence[str] = ()) -> Work
         if not chosen:
             raise ValueError(f"no joint of one freedom moves '{link}'; name one or two others")
         raise ValueError(f"joints are one or two, each once, got {list(chosen)}")
-    moved = [joint_envelope(model, bodies[name]) for name in chosen]
+    moved = envelopes_of(model, [bodies[name] for name in chosen])
     configurations = grid(model, chosen, [_positions(each) for each in moved])
     invalid = ~np.all(np.isfinite(configurations), axis=-1)
     if np.all(invalid):
