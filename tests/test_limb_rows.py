@@ -563,3 +563,31 @@ def test_motors_rest_where_their_joint_turns_back() -> None:
         reach = rm.joint_range(model, "cylinder", held)
         assert (reach.lower_by, reach.upper_by) == ("front", "front")
     assert "while its motors move on" not in str(found)
+
+
+def test_a_limit_on_the_way_to_a_corner_is_that_of_the_joint_that_meets_it() -> None:
+    """A double wishbone with a rack: the upper arm's limits end the lower arm's way on all sides.
+
+    Edges of the box lie on the rack's own limits, which end no way along them.
+    """
+    arm = '<limit lower="-{0}" upper="{0}" effort="0" velocity="0"/>'
+    text = robot(
+        *(link(name) for name in ("lower", "upper", "upright", "rack")),
+        texts.joint("lower", "base", "lower", "0 0.25 0.2", kind="revolute", axis="1 0 0",
+                    more=arm.format(0.5)),
+        texts.joint("upper", "base", "upper", "0 0.3 0.45", kind="revolute", axis="1 0 0",
+                    more=arm.format(0.6)),
+        texts.joint("ball", "lower", "upright", "0 0.4 -0.02", kind="spherical"),
+        texts.joint("rack", "base", "rack", "-0.12 0.2 0.25", kind="prismatic", axis="0 1 0",
+                    more=arm.format(0.08)),
+        loop("top", "spherical", "upright", "upper", "-0.02 -0.05 0.29", "-0.02 0.3 0.02", more=""),
+        loop("tie", "rod", "rack", "upright", to="-0.14 -0.03 0.06", more=""),
+    )  # fmt: skip
+    model = rm.load(text)
+    ends = rm.joint_range(model, "lower")
+    assert (ends.lower_by, ends.upper_by) == ("upper", "upper")
+    assert -0.5 < ends.lower < -0.4
+    assert 0.4 < ends.upper < 0.5
+    (box,) = boxes(model)
+    assert box.joints == ("lower", "rack")
+    assert [cause for _, cause in box.lost_corners] == ["upper"] * 4

@@ -215,6 +215,50 @@ def test_joints_that_follow_by_polynomials_turn_back() -> None:
     assert (y.lower_by, y.lower_end.kind, y.upper_by) == ("c", "dead point", "y")
 
 
+def test_dead_points_are_those_of_loops_that_hold() -> None:
+    """A leg and a swing hang on a four-bar's coupler; the crank turns back where the four-bar does.
+
+    There coupler and rocker are in line, and the forces that hold the crank are in the four-bar's
+    loop alone, however far the leg moves; the swing turns back by its own loop's. Cosine law.
+    """
+    crank, coupler, rocker, ground = 0.8, 0.7, 0.6, 1.3
+    end = math.acos((crank**2 + ground**2 - (coupler + rocker) ** 2) / (2 * crank * ground))
+    at = 0.6  # of the crank, as it is drawn
+    pin = crank * np.array([math.cos(at), math.sin(at)])
+    to = np.array([ground, 0.0]) - pin
+    far = float(np.hypot(*to))
+    bend = math.acos((coupler**2 + far**2 - rocker**2) / (2 * coupler * far))
+    way = math.atan2(to[1], to[0]) + bend
+    knee = pin + coupler * np.array([math.cos(way), math.sin(way)])
+    hand, pivot, elbow = pin + np.array([0.2, 0.5]), np.array([1.4, 1.6]), np.array([0.2, 2.4])
+
+    def place(x: Array) -> str:
+        return f"{float(x[0])!r} {float(x[1])!r} 0"
+
+    parts = [
+        link("crank"), link("coupler"), link("rocker"),
+        joint("crank", "base", "crank"),
+        joint("coupler", "crank", "coupler", place(pin)),
+        joint("rocker", "base", "rocker", f"{ground} 0 0"),
+        loop("four_bar", "revolute", "coupler", "rocker", place(knee - pin),
+             place(knee - [ground, 0.0])),
+    ]  # fmt: skip
+    leg = [
+        link("leg"), link("swing"),
+        joint("leg", "coupler", "leg", place(hand - pin)),
+        joint("swing", "base", "swing", place(pivot)),
+        loop("hanging", "revolute", "leg", "swing", place(elbow - hand), place(elbow - pivot)),
+    ]  # fmt: skip
+    for model in (rm.load(robot(*parts)), rm.load(robot(*parts, *leg))):
+        found = rm.joint_range(model, "crank")
+        assert (found.lower, found.upper) == pytest.approx((-end - at, end - at), abs=1e-9)
+        for name in ("crank", "coupler", "rocker"):
+            each = rm.joint_range(model, name)
+            assert (each.lower_by, each.upper_by) == ("four_bar", "four_bar")
+    swing = rm.joint_range(model, "swing")
+    assert (swing.lower_by, swing.upper_by) == ("hanging", "hanging")
+
+
 @pytest.mark.parametrize("off", [1e-3, 1e-5, 1e-7])
 def test_a_parallelogram_that_nearly_lies_flat_does_not_turn_on(off: float) -> None:
     """Its ground link is too long by ``off``: the crank's end by the cosine law, not a full turn.

@@ -243,3 +243,45 @@ def test_positions_of_a_rocker_that_turns_fully_are_of_one_turn() -> None:
         line = rod[:3, :3] @ [0.2, 0.3, 0.2]
         along = abs(line @ crank[:3, 1]) / np.linalg.norm(line)
         assert extreme.angle == pytest.approx(math.asin(along), abs=1e-6)
+
+
+@pytest.mark.parametrize("hung", ["base", "arm"])
+def test_a_press_whose_knee_a_cylinder_pushes(hung: str) -> None:
+    """The rod is off the guide by asin(x / l), x of the knee, whatever way the barrel turns.
+
+    The cylinder's pins and its length give the arm by the cosine law; the file's loop closes at
+    one of the pins or at the other.
+    """
+    top, pin, knee, rod = (np.array(x) for x in ((0, 0.5), (-0.35, 0.33), (0.08, 0.31), 0.22))
+    foot = np.array([0.0, knee[1] - math.sqrt(rod**2 - knee[0] ** 2)])
+    span, along = float(np.hypot(*(knee - pin))), (knee - pin) / np.hypot(*(knee - pin))
+
+    def place(x: Array) -> str:
+        return f"{float(x[0])!r} {float(x[1])!r} 0"
+
+    ends = (pin, knee - top) if hung == "base" else (knee - top, pin)
+    way = along if hung == "base" else -along
+    model = rm.load(
+        robot(
+            link("arm"), link("rod"), link("ram"), link("first"), link("second"),
+            joint("arm", "base", "arm", place(top), kind="revolute",
+                  more='<limit lower="-1" upper="1"/>'),
+            hinge("knee", "arm", "rod", place(knee - top)),
+            hinge("pin", "rod", "ram", place(foot - knee)),
+            loop("guide", "prismatic", "base", "ram", place(foot), more='<axis xyz="0 1 0"/>'),
+            hinge("eye", hung, "first", place(ends[0])),
+            joint("cylinder", "first", "second", kind="prismatic", axis=place(way), more=MOTOR),
+            loop("closing", "revolute", "second", "arm" if hung == "base" else "base",
+                 place(span * way), place(ends[1])),
+        )
+    )  # fmt: skip
+    (found,) = (x for x in rm.actuation(model).transmissions if x.rod == "rod")
+    assert (found.joint, found.input) == ("pin", "cylinder")
+    arm, apart = float(np.hypot(*(knee - top))), float(np.hypot(*(pin - top)))
+    opening = np.arccos((arm**2 + apart**2 - (span + found.positions) ** 2) / (2 * arm * apart))
+    x = arm * np.cos(math.atan2(*(pin - top)[::-1]) + opening)
+    moving = np.isfinite(found.angles)
+    assert found.angles[moving] == pytest.approx(np.arccos(np.abs(x) / rod)[moving], abs=1e-7)
+    reach = [arm * math.sin(math.atan2(*(knee - top)) - turn) for turn in (-1.0, 1.0)]
+    assert found.least.angle == pytest.approx(math.acos(max(map(abs, reach)) / rod), abs=1e-6)
+    assert found.most.angle == pytest.approx(math.pi / 2, abs=1e-6)

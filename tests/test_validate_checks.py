@@ -105,6 +105,24 @@ def test_a_faulty_gear(text: str, check: str, element: str, value: float) -> Non
     assert found.value == pytest.approx(value, rel=1e-9)
 
 
+def test_planets_are_no_rotor_that_counts_twice() -> None:
+    """Three that their carrier carries about its axis are as built; two in one place are not."""
+
+    def planets(*angles: float) -> str:
+        inertial = ROTOR.format(mass=0.1, t=6e-5, axial=1e-4)
+        parts = [ARM]
+        for n, angle in enumerate(angles):
+            at = f"{0.2 * math.cos(angle)!r} {0.2 * math.sin(angle)!r} 0"
+            parts += [link(f"p{n}", inertial), joint(f"j_p{n}", "a", f"p{n}", at, mark=False),
+                      coupling(f"mesh{n}", {f"j_p{n}": 1.0, "j": 3.0})]  # fmt: skip
+        return robot(*parts)
+
+    third = 2.0 * math.pi / 3.0
+    assert rm.validate(planets(0.0, third, 2.0 * third)).findings == ()
+    (found,) = rm.validate(planets(0.0, third, third)).findings
+    assert (found.check, found.source.element) == ("rotor-twice", "link 'p2'")
+
+
 @pytest.mark.parametrize(
     ("armature", "severity"),
     [(1e-9, "warning"), (1e-6, "note"), (0.01, None), (1.0, None), (300, "note"), (1e6, "warning")],

@@ -330,7 +330,8 @@ class OpenTree(Model):
         open_ = f"; other states may give {percent(low)} to {percent(high)}" if close else ""
         return (
             f"{words}: accelerations of '{name}' are off by {percent(error.median)} in the median "
-            f"over its range ({percent(error.worst)} at worst), all others by less{open_}{excused}"
+            f"over its range ({percent(error.worst)} at worst), all others by less in the median"
+            f"{open_}{excused}"
         )
 
     @property

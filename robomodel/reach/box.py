@@ -132,7 +132,7 @@ def _led(
     """Points at the targets that are reached; which these are; what ends the ways to the others."""
     origin = group.origin[np.zeros(len(targets), dtype=np.intp)]
     p, why, over = lead(group.along, origin, joints, targets)
-    reached = why == Ends.FINE
+    reached, spans = why == Ends.FINE, np.ptp(targets, axis=0)
     for _ in range(4):  # each leads to points from those beside that were reached before
         left, found = np.flatnonzero(~reached), np.flatnonzero(reached)
         if not len(left) or not len(found):
@@ -140,17 +140,20 @@ def _led(
         apart = np.max(np.abs(places[left][:, None] - places[found][None]), axis=2)
         near = np.min(apart, axis=1) == 1
         rows, beside = left[near], found[np.argmin(apart, axis=1)][near]
-        there, why[rows], over[rows] = lead(group.along, p[beside], joints, targets[rows])
-        arrived = np.flatnonzero(why[rows] == Ends.FINE)
-        if not len(arrived):
+        there, ends, passed = lead(group.along, p[beside], joints, targets[rows])
+        ways = [np.linalg.norm((targets[rows] - x.q[:, joints.places]) / spans, axis=1)
+                for x in (there, p[rows])]  # fmt: skip
+        nearer = np.flatnonzero(ways[0] < ways[1])  # what ends the way that comes nearest is told
+        p = p.put(rows[nearer], there[nearer])
+        why[rows[nearer]], over[rows[nearer]] = ends[nearer], passed[nearer]
+        if not np.any(ends == Ends.FINE):
             break
-        p = p.put(rows[arrived], there[arrived])
-        reached[rows[arrived]] = True
+        reached = why == Ends.FINE
     places_of = zip(cluster.geometry.links, cluster.joints, strict=True)
     joint_at = {link.q: name for link, name in places_of}
     names = [joint_at[place] for place in group.along.limits.places.tolist()]
-    ends = tuple(
-        names[int(np.argmax(passed))] if end == Ends.LIMIT and names else "loop"
-        for end, passed in zip(why, over, strict=True)
+    told = tuple(
+        names[int(np.argmax(each))] if end == Ends.LIMIT and names else "loop"
+        for end, each in zip(why, over, strict=True)
     )
-    return p[np.flatnonzero(reached)], reached, ends
+    return p[np.flatnonzero(reached)], reached, told

@@ -222,18 +222,45 @@ class Part:
         return float(q[..., self.place[column]])
 
     def loop_of(self, motion: Array, q: Array, columns: Sequence[int] = ()) -> str:
-        """The loop, or the coupling, that lets joints move; one with joints of ``columns`` if any.
+        """The loop, or the coupling, whose forces alone hold joints of ``columns`` that rest.
 
-        Of others that whose joints move most, of equals the first. ``motion`` in comparable units.
+        Where these rest though others move, forces w of conditions act on no other joint: K'w = 0
+        but in ``columns``. Loops without such forces have no part in it. Of those that have, one
+        with joints of ``columns`` if any, of these that whose joints move most, of equals the
+        first. ``motion`` in comparable units.
         """
-        k = np.abs(self.geometry.evaluate(q)[1] * self.unit)
-        weights, related = k @ np.abs(motion), np.any(k[:, list(columns)] > 0.0, axis=1)
-        moved = [float(np.sum(weights[list(rows)])) for _, rows in self.conditions]
+        if not self.conditions:
+            return ""
+        k = self.geometry.evaluate(q)[1] * self.unit
+        weights, related = np.abs(k) @ np.abs(motion), np.any(k[:, list(columns)] != 0.0, axis=1)
+        held = self._holding(k, columns)
+        parts = [list(rows) for _, rows in self.conditions]
+        loads = [float(np.sum(np.abs(held[rows] @ k[rows]))) for rows in parts]
+        moved = [float(np.sum(weights[rows])) for rows in parts]
         sizes = [
-            (size > MOVES * max(moved) and bool(np.any(related[list(rows)])), round(size, 9))
-            for size, (_, rows) in zip(moved, self.conditions, strict=True)
+            (
+                load > MOVES * max(loads),
+                size > MOVES * max(moved) and bool(np.any(related[rows])),
+                round(size, 9),
+            )
+            for load, size, rows in zip(loads, moved, parts, strict=True)
         ]
-        return self.conditions[sizes.index(max(sizes))][0] if sizes else ""
+        return self.conditions[sizes.index(max(sizes))][0]
+
+    def _holding(self, k: Array, columns: Sequence[int]) -> Array:
+        """The forces of conditions (of all rows of ``k``) that act least on joints but ``columns``.
+
+        Without columns also forces that act on no joint at all count.
+        """
+        mine = k[list(self.rows)]
+        left = np.linalg.svd(mine * self.free(), full_matrices=False)[0]
+        if columns:
+            left = left[:, : self.rank]
+        forces = np.zeros(len(k))
+        forces[list(self.rows)] = (
+            left @ np.linalg.svd(left.T @ (mine * self.free(columns)))[0][:, -1]
+        )
+        return forces
 
 
 @dataclass(frozen=True, eq=False)

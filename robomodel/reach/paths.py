@@ -277,7 +277,7 @@ class Half:
     def stop(self) -> None:
         """The end where no stride is short enough: loops do not close beyond."""
         q = self.q[-1]
-        self.end = End(q, "dead point", self.part.loop_of(self.tangents[-1], q))
+        self.end = End(q, "dead point", self.part.loop_of(self.tangents[-1], q, self.held))
 
 
 class _SideBySide:

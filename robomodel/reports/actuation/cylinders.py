@@ -16,7 +16,6 @@ import numpy as np
 from robomodel.arrays import Array
 from robomodel.dynamics.actuators import maps
 from robomodel.dynamics.actuators.limbs import beside, columns_of
-from robomodel.mechanism.joints import Prismatic
 from robomodel.model import Model
 from robomodel.reach.limb import limb_bodies
 from robomodel.reach.parts import Part
@@ -80,7 +79,7 @@ def cylinders(model: Model) -> Iterator[Cylinder]:
         linkage = Linkage(model, cluster)
         for number, actuator in enumerate(model.actuators):
             names = [name for name, _ in actuator.terms if name in cluster.joints]
-            rod = _between(linkage, names[0]) if len(names) == len(actuator.terms) == 1 else None
+            rod = linkage.cylinder(names[0]) if len(names) == len(actuator.terms) == 1 else None
             if rod is None:
                 continue
             for body in limb_bodies(model)[cluster.index]:
@@ -88,25 +87,6 @@ def cylinders(model: Model) -> Iterator[Cylinder]:
                     found = _cylinder(linkage, rod, names[0], body, number)
                     if found is not None:
                         yield found
-
-
-def _between(linkage: Linkage, name: str) -> Rod | None:
-    """A slide as a rod between the pins of the two bodies that it joins."""
-    cluster = linkage.cluster
-    n = cluster.joints.index(name)
-    if not isinstance(cluster.geometry.links[n].joint, Prismatic):
-        return None
-    pin = next((each for each in linkage.pins if each.name == name), None)
-    if pin is None:
-        return None
-    ends = []
-    for body in pin.bodies:
-        others = [each for each in linkage.around.get(body, {}).values() if each is not pin]
-        if len(others) != 1 or not others[0].turns:
-            return None
-        ends.append(linkage.end_at(body, others[0]))
-    hinges = [end.pins[0].point for end in ends if end.turns == 1]
-    return Rod(name, None, (ends[0], ends[1]), hinges[0] if hinges else None)
 
 
 def _cylinder(linkage: Linkage, rod: Rod, name: str, body: int, number: int) -> Cylinder | None:

@@ -31,7 +31,7 @@ from robomodel.mechanism.constraints import (
     LoopJoint,
     evaluate_loops,
 )
-from robomodel.mechanism.joints import Revolute, Spherical
+from robomodel.mechanism.joints import Prismatic, Revolute, Spherical
 from robomodel.model import Model
 from robomodel.model.elements import Cluster, spanning_start
 from robomodel.reach.limb import limb_bodies
@@ -268,6 +268,24 @@ class Linkage:
             beyond = following.beyond(beyond)
         return _End(tuple(pins), beyond)
 
+    def cylinder(self, name: str) -> Rod | None:
+        """A slide as a rod between the pins of the two bodies that it joins, its carrier first."""
+        if not isinstance(
+            self.cluster.geometry.links[self.cluster.joints.index(name)].joint, Prismatic
+        ):
+            return None
+        pin = next((each for each in self.pins if each.name == name), None)
+        if pin is None:
+            return None
+        ends = []
+        for body in pin.bodies:
+            others = [each for each in self.around.get(body, {}).values() if each is not pin]
+            if len(others) != 1 or not others[0].turns:
+                return None
+            ends.append(self.end_at(body, others[0]))
+        hinges = [end.pins[0].point for end in ends if end.turns == 1]
+        return Rod(name, None, (ends[0], ends[1]), hinges[0] if hinges else None)
+
     def load(self, rod: Rod, name: str, q: Array) -> float:
         """The force along a rod, times the cluster's size, where an input pushes with 1.
 
@@ -490,15 +508,30 @@ def _paths(linkage: Linkage, name: str) -> Iterator[Path]:
 
 def _drive(linkage: Linkage, rod: Rod, name: str, path: Path) -> Drive | None:
     """The end of a rod that an input drives; None if the rod does not move so."""
-    n = linkage.cluster.joints.index(name)
-    base = linkage.one[linkage.cluster.geometry.links[n].parent]
-    drive = Drive(linkage, rod, base, 0)
     seen = path.q[:: max(1, len(path.q) // SEEN)]
+    base, moved = _frames(linkage, name, path, seen)
+    drive = Drive(linkage, rod, base, 0)
     if not drive.moves(path, seen):
         return None
-    away = _distances(linkage, linkage.one[n], rod, _resting(drive, path, seen))
+    away = _distances(linkage, moved, rod, _resting(drive, path, seen))
     one, other = (away.get(end.body, math.inf) for end in rod.ends)
     return replace(drive, end=0 if one > other else 1)
+
+
+def _frames(linkage: Linkage, name: str, path: Path, seen: Array) -> tuple[int, int]:
+    """The body that carries an input, and the one that it moves.
+
+    What carries a cylinder is behind a pin of it, and at rest if one of both is, wherever the file
+    cuts the loop; its barrel turns.
+    """
+    n = linkage.cluster.joints.index(name)
+    carrier, moved = linkage.one[linkage.cluster.geometry.links[n].parent], linkage.one[n]
+    cylinder = linkage.cylinder(name)
+    if cylinder is None:
+        return carrier, moved
+    behind, ahead = (end.body for end in cylinder.ends)
+    resting = _resting(Drive(linkage, cylinder, OUTSIDE, 0), path, seen)
+    return (ahead, carrier) if ahead in resting and behind not in resting else (behind, moved)
 
 
 def _resting(drive: Drive, path: Path, q: Array) -> set[int]:

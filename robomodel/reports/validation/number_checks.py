@@ -668,13 +668,19 @@ def _unlike_the_others(context: CheckContext) -> Iterator[Finding]:
 
 
 def _twins(context: CheckContext) -> Iterator[Finding]:
-    """Two rotors on one joint with the same numbers."""
+    """Two rotors on one joint with the same numbers.
+
+    Rotors on what the joint carries may be planets: these have other places there.
+    """
     seen: dict[tuple[object, ...], GearedRotor] = {}
     for rotor in context.rotors:
         if len(rotor.ratios) != 1:
             continue
         ((joint, ratio),) = rotor.ratios.items()
-        key = (joint, round(abs(ratio), 9), rotor.inertia, rotor.mass)
+        key: tuple[object, ...] = (joint, round(abs(ratio), 9), rotor.inertia, rotor.mass)
+        carrier = context.model.nodes[rotor.body].parent
+        if carrier >= 0 and context.model.joints[carrier].name == joint:
+            key += tuple(np.round(context.placements.com[rotor.body] / context.size, 6))
         if key in seen:
             other = context.model.bodies[seen[key].body].name
             yield warning(
