@@ -35,14 +35,17 @@ def written(x: Sequence[float]) -> str:
     return " ".join(repr(float(each)) for each in x)
 
 
-def with_copy(text: str, *, mirrored: bool = False, noise: float = 0.0) -> str:
+def with_copy(
+    text: str, *, mirrored: bool = False, noise: float = 0.0, reordered: bool = False
+) -> str:
     """A robot's text with a copy of all its links on the base: moved, or mirrored and moved.
 
-    ``noise``: how far the copy's places are off.
+    ``noise``: how far the copy's places are off. ``reordered``: its joints stand the other way
+    round in the file, and its loops go from their other ends.
     """
     rng = np.random.default_rng(0)
     root = ET.fromstring(text)
-    for element in list(root):
+    for element in list(root)[:: -1 if reordered else 1]:
         copy = ET.fromstring(ET.tostring(element))
         if copy.get("name") == "base":
             continue
@@ -67,6 +70,11 @@ def with_copy(text: str, *, mirrored: bool = False, noise: float = 0.0) -> str:
                 if origin is None:
                     origin = ET.SubElement(carrier, "origin", xyz="0 0 0", rpy="0 0 0")
                 origin.set("xyz", written(numbers(origin.get("xyz")) + MOVED))
+        if reordered:
+            for end in copy.iter():
+                end.tag = {"predecessor": "successor", "successor": "predecessor"}.get(
+                    end.tag, end.tag
+                )
         root.append(copy)
     return ET.tostring(root, encoding="unicode")
 
@@ -79,19 +87,27 @@ def loaded(text: str, **options: object) -> rm.Model:
 
 
 @pytest.mark.parametrize("mirrored", [False, True])
-@pytest.mark.parametrize("name", ["planar four-bar", "rod between balls"])
-def test_copies_are_where_the_isometry_takes_the_original(name: str, *, mirrored: bool) -> None:
+@pytest.mark.parametrize("reordered", [False, True])
+@pytest.mark.parametrize("name", ["planar four-bar", "rod between balls", "spherical four-bar"])
+def test_copies_are_where_the_isometry_takes_the_original(
+    name: str, *, mirrored: bool, reordered: bool
+) -> None:
     """Links of one are placed as the other's, moved or mirrored, and the loops close."""
-    model = loaded(with_copy(instance(name, 3, 0.0)[0], mirrored=mirrored))
+    text, mobility = instance(name, 3, 0.0)
+    model = loaded(with_copy(text, mirrored=mirrored, reordered=reordered))
     one, other = model.clusters
+    assert [one.nv, other.nv] == [mobility] * 2
     image = next(images(one.geometry, other.geometry))
+    same = [one.joints[n] + "'" == other.joints[m] for n, m in enumerate(image.links)]
+    assert all(same)
+    assert (list(image.links) != sorted(image.links)) == reordered
     q = np.array([model.spanning_positions(model.random_configuration(k)) for k in range(5)],
                  dtype=float)[:, one.spanning_q]  # fmt: skip
     there = image.positions(q)
     assert np.max(other.geometry.gap(there)) < 1e-12
     turn = MIRROR if mirrored else np.eye(3)
     original, copy = (poses(*each)[..., 3] for each in ((one, q), (other, there)))
-    close(copy, original @ turn + MOVED, 1e-12)
+    close(copy[list(image.links)], original @ turn + MOVED, 1e-12)
     step = np.random.default_rng(1).uniform(-1.0, 1.0, (5, one.geometry.nv))
     moved = image.positions(one.geometry.integrate(q, step))
     close(other.geometry.difference(there, moved), step @ image.ways.T, 1e-12)

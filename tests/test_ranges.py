@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -649,3 +650,28 @@ def test_a_rocker_that_is_drawn_at_its_dead_point_turns_back_there() -> None:
     assert 0.1 < row["velocity"] < 9.0
     for each in rm.approximate_tree(model).errors.values():
         assert each.worst < 100.0
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_ranges_of_gear_trains_are_intersections(seed: int) -> None:
+    """Of joints with fixed ratios the one whose limit is first in their common motion ends all."""
+    rng = np.random.default_rng(seed)
+    ratios = rng.uniform(0.2, 5.0, 4) * rng.choice([-1.0, 1.0], 4)
+    ends = np.array([rng.uniform(-1.5, -0.1, 4), rng.uniform(0.1, 1.5, 4)])
+    names = ["a", "b", "c", "d"]
+    parts = [link(f"l{x}") for x in names]
+    parts += [hinge(x, "base", f"l{x}", f"0 {n} 0", (float(ends[0, n]), float(ends[1, n])))
+              for n, x in enumerate(names)]  # fmt: skip
+    # each turns by its ratio to the one before
+    parts += [coupling(f"{x}{y}", {y: 1.0, x: -float(r)})
+              for (x, y), r in zip(pairwise(names), ratios[1:], strict=True)]  # fmt: skip
+    model = rm.load(robot(*parts))
+    rates = np.cumprod([1.0, *ratios[1:]])
+    own = np.sort(ends / rates, axis=0)
+    low, high = np.max(own[0]), np.min(own[1])
+    for n, name in enumerate(names):
+        found = rm.joint_range(model, name)
+        mine = sorted((rates[n] * low, rates[n] * high))
+        assert np.allclose((found.lower, found.upper), mine, rtol=0.0, atol=1e-12)
+        by = names[int(np.argmax(own[0]))], names[int(np.argmin(own[1]))]
+        assert (found.lower_end.by, found.upper_end.by) == (by if rates[n] > 0.0 else by[::-1])

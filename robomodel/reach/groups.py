@@ -222,19 +222,16 @@ class Group:
 
     def copying(self, original: Group, image: Image) -> Group:
         """The group as a copy of another, if it has the like sheet and limits; else as it is."""
-        mine, others = self.along.limits, original.along.limits
-        signs = dict(image.places)
-        ends = np.stack([others.low, others.high])
-        turned = [signs.get(place, 0.0) < 0.0 for place in others.places.tolist()]
-        ends[:, turned] = -ends[::-1, turned]
-        sheet, other = (np.zeros((0, 0)) if each.along.sheet is None else np.abs(each.along.sheet)
-                        for each in (self, original))  # fmt: skip
-        alike = (
-            np.array_equal(mine.places, others.places)
-            and as_written(np.stack([mine.low, mine.high]), ends, CHAIN)
-            and sheet.shape == other.shape
-            and as_written(sheet, other)
-        )
+        mine, others = self.along, original.along
+        alike = image.takes(others.limits, mine.limits, CHAIN)
+        if alike and mine.sheet is not None and others.sheet is not None:
+            ways = image.ways[np.ix_(self.columns, original.columns)] @ original.own
+            rows = np.abs(mine.sheet @ np.linalg.pinv(self.own) @ ways)
+            alike = len(rows) == len(others.sheet) and all(
+                any(as_written(row, each) for each in rows) for row in np.abs(others.sheet)
+            )
+        elif mine.sheet is not others.sheet:
+            alike = False
         return replace(self, original=(original, image)) if alike else self
 
     @cached_property
@@ -571,7 +568,8 @@ def split(model: Model, index: int) -> Split:
         image = splitting.copied(other) if other.kind == splitting.cluster.kind else None
         if image is None:
             continue
-        originals = {group.columns: group for group in split(model, other.index).groups}
+        originals = {image.taken(group.columns): group
+                     for group in split(model, other.index).groups}  # fmt: skip
         groups = tuple(
             replace(group, original=(originals[group.columns], image))
             if group.columns in originals
@@ -607,12 +605,13 @@ class _Splitting:
 
     def copied(self, other: Cluster) -> Image | None:
         """The map from a cluster of which this is a copy, with like limits and units."""
-        if other.columns != self.cluster.columns or isinstance(other.constraint, LinearConstraint):
+        if isinstance(other.constraint, LinearConstraint):
             return None
         low, high = np.transpose([column.limits for column in columns_of(self.model, other)])
-        alike = np.array_equal(self.unit, velocity_units(self.model, other))
+        alike = set(velocity_units(self.model, other)) == set(self.unit)
         for image in images(other.geometry, self.geometry) if alike else ():
-            if image.keeps((low, high), (self.low, self.high)):
+            keeps = image.keeps((low, high), (self.low, self.high))
+            if keeps and image.taken(other.columns) == tuple(sorted(self.cluster.columns)):
                 return image
         return None
 

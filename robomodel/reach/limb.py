@@ -23,7 +23,7 @@ from robomodel.arrays import Array, Mask, median
 from robomodel.description import PolynomialCoupling
 from robomodel.errors import DescriptionWarning, few
 from robomodel.mechanism import closure as newton
-from robomodel.mechanism.copies import as_written, images
+from robomodel.mechanism.copies import Image, as_written, images
 from robomodel.mechanism.graph import WORLD
 from robomodel.model.build import build
 from robomodel.model.derived import cached_on_model
@@ -226,31 +226,33 @@ class Choice:
         model, cluster = self.model, self.cluster
         before = [] if self.wanted or cluster.kind != "loops" else model.clusters[: cluster.index]
         for other in before:
-            if other.kind == "loops" and other.columns == cluster.columns and self._is_copy(other):
+            if other.kind == "loops" and (image := self._image_of(other)) is not None:
                 try:
                     found = chosen(model, other.index, ())
                 except UndeterminedError:
                     return None
-                bodies = tuple(cluster.bodies[other.bodies.index(body)] for body in found)
+                links = sorted(image.links[other.bodies.index(body)] for body in found)
+                bodies = tuple(cluster.bodies[n] for n in links)
                 frames = self.frames(self.start[None])
                 return bodies if self.regularity(frames, bodies)[0] > REGULAR_TREE else None
         return None
 
-    def _is_copy(self, other: Cluster) -> bool:
-        """True if this is a copy of another cluster, with like limits and inertias."""
+    def _image_of(self, other: Cluster) -> Image | None:
+        """The map from a cluster of which this is a copy, with like limits and inertias."""
         motion, original = self.motion, Choice(self.model, other)
         for image in images(other.geometry, self.cluster.geometry):
             limits = (original.motion.low, original.motion.high)
-            if not image.keeps(limits, (motion.low, motion.high)):
+            independent = image.taken(other.columns) == tuple(sorted(self.cluster.columns))
+            if not (independent and image.keeps(limits, (motion.low, motion.high))):
                 continue
             mine, others = (
                 Displacements.of(self.model, each.cluster, each.start).inertias
                 for each in (self, original)
             )
             turned = image.bodies @ others @ np.swapaxes(image.bodies, 1, 2)
-            if as_written(turned, mine, float(np.max(np.abs(mine), initial=0.0))):
-                return True
-        return False
+            if as_written(turned, mine[[*image.links]], float(np.max(np.abs(mine), initial=0.0))):
+                return image
+        return None
 
     @cached_property
     def freedoms(self) -> dict[int, int]:

@@ -51,7 +51,7 @@ from robomodel.reach.parts import Part
 from robomodel.reach.paths import Half, Path, RangeEnd, halves_from, joined, walk
 from robomodel.reach.reachable import reachable
 from robomodel.reach.uphill import extremes
-from robomodel.tolerances import HUGE, SINGULAR, WITHIN
+from robomodel.tolerances import HUGE, NOTHING, RANK, SINGULAR, WITHIN
 
 FURTHER = 2000  # configurations from which a climb may begin again
 
@@ -733,9 +733,10 @@ def _own_limits(part: Part, column: int) -> tuple[RangeEnd, RangeEnd]:
 def _linear(
     part: Part, column: int, start: Array, held: Sequence[int] = ()
 ) -> tuple[RangeEnd, RangeEnd]:
-    """Where couplings alone relate joints: a linear program, in steps from the start."""
-    from scipy.optimize import linprog
+    """Where couplings alone relate joints, in steps from the start.
 
+    Along the one motion that they leave, or else a linear program.
+    """
     columns = list(part.columns)
     at = start[[part.place[c] for c in columns]]
     low, high = np.minimum(part.low[columns] - at, 0.0), np.maximum(part.high[columns] - at, 0.0)
@@ -744,19 +745,20 @@ def _linear(
     matrix = part.geometry.evaluate(start)[1][list(part.rows)][:, columns]
     matrix /= np.max(np.abs(matrix), axis=1, keepdims=True)
     mine = columns.index(column)
+    way = _only_motion(matrix, [n for n, _ in enumerate(columns) if n not in rest], mine)
     ends = []
     for sign in (-1.0, 1.0):
-        cost = np.zeros(len(columns))
-        cost[mine] = -sign
-        bounds = np.stack([low, high], axis=1)
-        found = linprog(cost, A_eq=matrix, b_eq=np.zeros(len(matrix)), bounds=bounds)
-        if found.x is None:  # unbounded
+        found = (
+            _programmed(matrix, low, high, mine, sign)
+            if way is None
+            else _followed(sign * way, low, high)
+        )
+        if found is None:  # unbounded
             ends.append(RangeEnd(sign * math.inf, "", ""))
             continue
-        x = found.x
+        x, force = found
         met = (np.abs(x - low) <= WITHIN) | (np.abs(x - high) <= WITHIN)
         met[rest] = False
-        force = np.abs(found.lower.marginals) + np.abs(found.upper.marginals)
         position = float(at[mine] + x[mine])
         if not np.any(met):  # nothing moves it
             ends.append(RangeEnd(position, "", ""))
@@ -766,3 +768,42 @@ def _linear(
             position = float((part.low if sign < 0.0 else part.high)[column])
         ends.append(RangeEnd(position, "limit", part.names[columns[worst]]))
     return ends[0], ends[1]
+
+
+def _only_motion(matrix: Array, free: Sequence[int], mine: int) -> Array | None:
+    """Velocities (n,) with ``matrix`` @ v = 0 and none but free ones, at 1 of ``mine``.
+
+    None if there are several such motions, or it rests in the one.
+    """
+    _, sizes, right = np.linalg.svd(matrix[:, free])
+    if len(free) - int(np.sum(sizes > RANK * np.max(sizes, initial=0.0))) != 1:
+        return None
+    way = np.zeros(matrix.shape[1])
+    way[free] = np.where(np.abs(right[-1]) > NOTHING, right[-1], 0.0)
+    return way / way[mine] if way[mine] else None
+
+
+def _followed(way: Array, low: Array, high: Array) -> tuple[Array, Array] | None:
+    """How far steps (n,) along a way get between limits, and which limits stop them."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        reach = np.where(way == 0.0, np.inf, np.where(way > 0.0, high, low) / way)
+    most = float(np.min(reach))
+    return None if math.isinf(most) else (most * way, (reach == most).astype(float))
+
+
+def _programmed(
+    matrix: Array, low: Array, high: Array, mine: int, sign: float
+) -> tuple[Array, Array] | None:
+    """The steps (n,) with ``matrix`` @ x = 0 between limits in which one goes furthest.
+
+    With the forces by which limits stop it.
+    """
+    from scipy.optimize import linprog  # importing it takes 0.4 s
+
+    cost = np.zeros(len(low))
+    cost[mine] = -sign
+    bounds = np.stack([low, high], axis=1)
+    found = linprog(cost, A_eq=matrix, b_eq=np.zeros(len(matrix)), bounds=bounds)
+    if found.x is None:
+        return None
+    return found.x, np.abs(found.lower.marginals) + np.abs(found.upper.marginals)

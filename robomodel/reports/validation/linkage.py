@@ -243,7 +243,7 @@ class LinkageStudy:
 
 Turned: TypeAlias = Mapping[str, Mapping[str, float]]
 """Joints of rotors → their ratios to the joints that drive them."""
-Known: TypeAlias = dict[Group, tuple[Coordinates, Sequence[str]]]
+Known: TypeAlias = dict[Group, tuple[Coordinates, Mapping[int, str]]]
 """Groups → their coordinates, and the names of joints that could be independent."""
 
 
@@ -611,14 +611,14 @@ def _coordinates(
             of = _Group(
                 group,
                 mine[alone],
-                [motion.labels[columns[n]] for n in alone],
+                {columns[n]: motion.labels[columns[n]] for n in alone},
                 [alone.index(n) for n in chosen],
                 [motion.columns[columns[n]].joint in spins for n in alone],
             )
             found = of.copied(before)
             if found is None:
                 found = of.on_path() if group.freedoms == 1 else of.searched(linkage)
-            before[group] = found, of.labels
+            before[group] = found, of.names
             yield found
 
 
@@ -640,24 +640,31 @@ def _of_product(
 class _Group:
     """A group with the rows of joints that could be independent, their names, and which are.
 
-    ``spinning``: which joints tell how far a rod spins; they remain independent.
+    ``names`` by column. ``spinning``: which joints tell how far a rod spins; they remain
+    independent.
     """
 
     group: Group
     rows: Array
-    labels: Sequence[str]
+    names: Mapping[int, str]
     chosen: list[int]
     spinning: Sequence[bool]
+
+    @cached_property
+    def labels(self) -> list[str]:
+        """The names in order."""
+        return [*self.names.values()]
 
     def copied(self, before: Known) -> Coordinates | None:
         """The coordinates of the group of which this is a copy; None if it starts elsewhere."""
         if self.group.original is None or self.group.original[0] not in before:
             return None
         (of, image), places = self.group.original, self.group.places
-        (found, labels), names = before[of], dict(zip(before[of][1], self.labels, strict=False))
+        found, others = before[of]
+        names = {name: self.names.get(image.there[c], "") for c, name in others.items()}
         start = image.positions(of.start)[places]
-        alike = all(as_written(np.abs(turn), np.eye(3)) for _, turn in image.balls)
-        if not (alike and len(labels) == len(self.labels)
+        alike = all(as_written(np.abs(turn), np.eye(3)) for *_, turn in image.balls)
+        if not (alike and {*names.values()} == {*self.names.values()}
                 and as_written(start, self.group.start[places])):  # fmt: skip
             return None
         nearest = found.nearest
