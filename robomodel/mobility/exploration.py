@@ -99,7 +99,10 @@ def _sampled(problem: ClusterProblem) -> ClosedConfigurations | Open:
         enough = exact if smallest <= exact else problem.tolerance.gap
         good = ~geometry.flipped(q)
         batches.append((q[good], gaps[good]))
-        if sum(np.count_nonzero(gap <= enough) for _, gap in batches) >= GUESSES // 2:
+        closed, nearly = (sum(np.count_nonzero(gap <= most) for _, gap in batches)
+                          for most in (enough, problem.tolerance.gap))  # fmt: skip
+        # of a rounded mechanism that is drawn closed no other configuration may be
+        if closed >= GUESSES // 2 or (closed <= 1 and nearly >= GUESSES // 2):
             break
     q, gaps = (np.concatenate(parts) for parts in zip(*batches, strict=True))
     q = q[gaps <= enough]
