@@ -693,6 +693,10 @@ def test_medians_have_intervals_and_verdicts_are_theirs() -> None:
     assert 0.94 < np.mean([low <= math.log(2.0) <= high for low, high in
                            (each.interval for each in found)]) < 0.98  # fmt: skip
     assert pickle.loads(pickle.dumps(found[0])).interval == found[0].interval
+    again = [Error(np.repeat(each.each, 5), independent=40) for each in found]
+    for one, other in zip(found, again, strict=True):  # five states each that are one
+        assert other.interval[0] <= one.interval[0] < one.interval[1] <= other.interval[1]
+        assert other.is_worse(again[0]) == one.is_worse(found[0])
     by_chance = [one.is_worse(other) for one, other in pairwise(found)]
     assert 0.01 < np.mean(by_chance) < 0.03
     assert Error(1.01 * found[0].each).is_worse(found[0])  # states are compared one by one

@@ -18,9 +18,11 @@ import robomodel as rm
 from robomodel.mechanism.continuation import Ends
 from robomodel.mechanism.sheets import Sheet
 from robomodel.mechanism.walks import WALK_STRIDE, lead, wander
+from robomodel.opentree.errors import Error
 from robomodel.reach import targets
 from robomodel.reach.motions import ClusterMotion
 from robomodel.reach.reachable import from_configuration, reachable
+from robomodel.reach.targets import Explored
 
 Array = np.ndarray
 
@@ -480,6 +482,35 @@ def test_draws_on_a_large_sheet_are_uniform(
     for cells in (np.s_[:30], np.s_[30:60], np.s_[60:], np.s_[:, :20], np.s_[:, 60:]):
         share = np.mean(inside[cells]) * inside[cells].size / np.sum(inside)
         assert abs(drawn[cells].sum() - share) < 4.0 * np.sqrt(share / len(q)) + 0.01
+
+
+@pytest.mark.slow
+def test_intervals_of_draws_on_chords_hold_the_median(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By as many as there are walks; by as many as draws they would be too narrow. Closed form."""
+    text, turns = ankle(0.05, 0.08, 0.25, 0.6)
+    model = rm.load(text, spins="locked")
+    inside = np.all(np.abs(np.nan_to_num(turns, nan=9.0)) <= 0.6, axis=0)
+    at = [np.argwhere(inside)[:, n] * width - least for n, width, least in
+          ((0, 0.025, 1.1), (1, 0.02, 0.8))]  # fmt: skip
+    reach = reachable(model).on_sheet(["pitch", "roll"])
+    (group,) = (g for each in reach.linkages for g in each.groups if g.freedoms)
+    first = group.explored
+    assert first is not None
+    assert first.independent(400) == 400  # led to, one by one
+    monkeypatch.setattr(targets, "OFTEN", 2.0)
+    made, hits, narrow = np.random.default_rng, list[bool](), list[bool]()
+    for seed in range(150):
+        monkeypatch.setattr(targets.np.random, "default_rng", lambda _, seed=seed: made(seed))
+        explored = Explored.of(group.along, group.origin, group.telling.rows, first.box)
+        q = explored.draw(made(1000 + seed), 400).q[:, group.telling.places]
+        for n in range(2):
+            low, high = Error(q[:, n], independent=explored.independent(400)).interval
+            hits.append(low <= np.median(at[n]) <= high)
+            low, high = Error(q[:, n]).interval
+            narrow.append(low <= np.median(at[n]) <= high)
+    assert explored.independent(400) == targets.WALKS < 400
+    assert np.mean(hits) > 0.93
+    assert np.mean(narrow) < 0.93
 
 
 def test_copies_have_images_of_what_is_explored() -> None:

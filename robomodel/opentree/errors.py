@@ -57,37 +57,43 @@ class Error(_Error):
     """Median and worst over the states of a joint's relative error of acceleration.
 
     ``interval``: the median over the whole range is between these with a probability of 95 %,
-    whatever the distribution of errors, by the number of states. ``each`` (n,): the errors.
+    whatever the distribution of errors, by the number of states that are ``independent`` of each
+    other. ``each`` (n,): the errors.
     """
 
     interval: tuple[float, float]
     each: Array
+    independent: int
 
-    def __new__(cls, each: Array, worst: float | None = None) -> Error:
-        """The error of these at n states."""
-        ordered, rank = np.sort(each), median_rank(len(each))
+    def __new__(
+        cls, each: Array, worst: float | None = None, independent: int | None = None
+    ) -> Error:
+        """The error of these at n states, independent ones by default."""
+        n, ordered = len(each), np.sort(each)
         made = super().__new__(cls, median(ordered), float(ordered[-1]) if worst is None else worst)
+        made.each, made.independent = each, n if independent is None else min(n, independent)
+        rank = 1 + (median_rank(made.independent) - 1) * n // made.independent
         made.interval = float(ordered[rank - 1]), float(ordered[-rank])
-        made.each = each
         return made
 
     def __getnewargs__(self) -> tuple[Any, ...]:
-        return self.each, self.worst
+        return self.each, self.worst, self.independent
 
     @classmethod
-    def of(cls, errors: Array) -> Error:
+    def of(cls, errors: Array, independent: int | None = None) -> Error:
         """Errors (n, velocities) of a joint; its component with the largest median counts."""
         component = int(np.argmax(quantile(errors, 0.5)))
-        return cls(errors[:, component], float(np.max(errors)))
+        return cls(errors[:, component], float(np.max(errors)), independent)
 
     def is_worse(self, other: Error) -> bool:
         """True if it is the larger one at more of the same states than chance leaves, with 95 %.
 
         Where neither is larger, states say nothing.
         """
-        n = int(np.count_nonzero(self.each != other.each))
-        larger = int(np.count_nonzero(self.each > other.each))
-        return larger > max(n - median_rank(n), n // 2)
+        share = self.independent / len(self.each)
+        n = math.ceil(share * np.count_nonzero(self.each != other.each))
+        larger = share * np.count_nonzero(self.each > other.each)
+        return bool(larger > max(n - median_rank(n), n // 2))
 
 
 @cache
@@ -116,7 +122,7 @@ class ExactStates:
 
     ``size``: s, the accelerations' root mean square in the norm of the robot's inertia. ``mass``
     (n, nv, nv), ``gravity`` (n, nv): torques at rest. ``balanced``: gravity acts on no joint, or is
-    balanced.
+    balanced. ``independent``: how many are independent of each other, at least.
     """
 
     state: State
@@ -128,6 +134,7 @@ class ExactStates:
     gravity: Array
     size: float
     balanced: bool
+    independent: int
     _on: dict[tuple[int, ...], TreeStates] = field(default_factory=dict, repr=False)
 
     def anew(self) -> ExactStates:
@@ -239,7 +246,8 @@ def exact_states(
     along = stack([state.bias[r] for r in tree.velocities], (n,))
     a = np.einsum("nij,nj->ni", up, draws[1]) - np.einsum("nij,nj->ni", back, along)
     tau = as_array(forces_at(state, unstack(a)), n)
-    return ExactStates(state, q, v, a, tau, mass, gravity, size, balanced)
+    independent = min((each.independent for each in trees), default=n)
+    return ExactStates(state, q, v, a, tau, mass, gravity, size, balanced, min(n, independent))
 
 
 def _configurations(
@@ -339,7 +347,7 @@ class Measure:
                 mine = [x[k] if np.ndim(x) == 2 else x for x in map(np.asarray, found)]
                 ddt = as_array(mine, len(states.t))
                 for name, off in self.relative(models[i], states, ddt).items():
-                    result[i][name] = Error.of(off)
+                    result[i][name] = Error.of(off, self.states.independent)
         return result
 
     def of_followers(self, tree: TreeMap) -> dict[str, Error]:
@@ -349,7 +357,7 @@ class Measure:
         """
         states = self.states.on(tree)
         off = self.relative(tree.model, states, states.ddt)
-        return {name: Error.of(each) for name, each in off.items()}
+        return {name: Error.of(each, self.states.independent) for name, each in off.items()}
 
     def relative(self, tree: Model, states: TreeStates, ddt: Array) -> dict[str, Array]:
         """Relative errors (n, velocities) of each joint, of a tree's accelerations (n, tree.nv)."""

@@ -66,6 +66,7 @@ class ClusterTree:
         positions: Spanning positions (n, nq) at which these joints determine the cluster, neutral
             first.
         others: More of them, drawn independently.
+        independent: How many of these are independent of each other, at least.
         displacement: Error of position of the links and what they carry [m], root mean square by
             mass.
         farthest: The link with the largest error, that [m], and its largest turn [rad].
@@ -82,6 +83,7 @@ class ClusterTree:
     bodies: tuple[int, ...]
     positions: Array
     others: Array
+    independent: int
     displacement: float = 0.0
     farthest: tuple[str, float, float] = ("", 0.0, 0.0)
     followers: tuple[Follower, ...] = ()
@@ -182,11 +184,15 @@ def tree_joints(
         moving.append(chosen(model, cluster.index, wanted))
     reached = sheet(model, tuple(b for choice, bodies in zip(choices, moving, strict=True)
                                 if choice.cluster.kind == "loops" for b in bodies))  # fmt: skip
-    sizes = (states_within(closing(model), some) for some in (DRAWN, TOLD))
+    sizes = [states_within(closing(model), some) for some in (DRAWN, TOLD)]
     draws = [reached.draw(np.random.default_rng(seed + n), size) for n, size in enumerate(sizes)]
     ways = [_spanning(model, np.concatenate([model.neutral()[None], q])) for q in draws]
     return [
-        choice.tree(bodies, [at[:, choice.cluster.spanning_q] for at in ways])
+        choice.tree(
+            bodies,
+            [at[:, choice.cluster.spanning_q] for at in ways],
+            reached.independent(sizes[1], choice.cluster),
+        )
         for choice, bodies in zip(choices, moving, strict=True)
     ]
 
@@ -308,14 +314,15 @@ class _ClusterTree(Choice):
             ways = [q[np.concatenate([[True], on[1:]])] for q, on in zip(ways, far, strict=True)]
         return replace(tree, positions=ways[0], others=ways[1], change_points=tuple(words))
 
-    def tree(self, bodies: tuple[int, ...], ways: Sequence[Array]) -> ClusterTree:
+    def tree(self, bodies: tuple[int, ...], ways: Sequence[Array], independent: int) -> ClusterTree:
         """The part of the tree in which these joints move, over spanning positions (n, nq)."""
         cluster = self.cluster
         positions, others = (self._good(x, bodies, 0.0) for x in ways)
+        made = ClusterTree(cluster, bodies, positions, others, independent)
         if cluster.kind == "joint":
-            return ClusterTree(cluster, bodies, positions, others)
+            return made
         displacements = Displacements.of(self.model, cluster, self.start)
-        tree = self._with_exact(ClusterTree(cluster, bodies, positions, others), displacements)
+        tree = self._with_exact(made, displacements)
         if not tree.constant:
             tree = self._off_change_points(tree)
         return replace(tree, bend=partial(self._with_followers, displacements=displacements))

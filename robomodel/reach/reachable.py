@@ -201,6 +201,16 @@ class Reachable:
             q[:, group.places] = group.wrapped(p.q)[:, group.places]
         return linkage.completed(q)
 
+    def independent(self, count: int, cluster: Cluster) -> int:
+        """How many of so many draws of a linkage are independent of each other, at least."""
+        numbers = (
+            group.independent(count, rows)
+            for linkage, thinned in zip(self.linkages, self.thinned, strict=False)
+            for group, rows in zip(linkage.groups, thinned, strict=True)
+            if linkage.cluster is cluster
+        )
+        return min(numbers, default=count)
+
     def known(self, rng: Generator, count: int, cluster: Cluster) -> Array:
         """A linkage's part of q (count, ·), next to dead points too, as :meth:`Group.known`."""
         linkage = next(each for each in self.linkages if each.cluster is cluster)

@@ -26,8 +26,8 @@ from robomodel.tolerances import TINY
 if TYPE_CHECKING:
     from numpy.random import Generator
 
-# ways at once that begin at the origin; chords in turn, for each joint, until places are uniform;
-# chords in turn from these, each of which ends with a draw
+# walks at once, of which half begin at the origin; chords in turn, for each joint, until places are
+# uniform; chords in turn from these, each of which ends with a draw
 WALKS, SWEEPS, CHORDS = 96, 3, 2
 OFTEN = 0.2  # of targets in a box: with less of them reached, draws are on chords
 
@@ -78,11 +78,11 @@ class Explored:
     def of(cls, along: Continuation, origin: Points, rows: Array, box: Box) -> Explored:
         """The part that chords lead to from an origin; ``rows`` (k, columns) of joints."""
         rng = np.random.default_rng(20261129)
-        begun = cls.at(along, np.repeat(origin.q, WALKS, axis=0), rows, box)
+        begun = cls.at(along, origin.q, rows, box)
         p, axes = begun.found, np.diag(box.ranges)
-        for _ in range(SWEEPS):
-            ends = list[Places]()
-            for ways in _orthogonal(rng, axes, WALKS):
+        for count in (WALKS // 2, *(WALKS,) * (SWEEPS - 1)):
+            ends, p = list[Places](), p[np.arange(count) % len(p.q)]
+            for ways in _orthogonal(rng, axes, count):
                 p = begun._along_chords(rng, p, ways)
                 ends.append(p)
             axes = replace(begun, found=together(ends))._axes
@@ -106,6 +106,10 @@ class Explored:
             return 0.0
         goals = self.box.targets(np.random.default_rng(20261129), WALKS)
         return float(np.mean(self._led(goals)[1]))
+
+    def independent(self, count: int) -> int:
+        """How many of so many draws are, at least: those on chords come from so many walks."""
+        return count if self.share >= OFTEN else min(count, WALKS)
 
     def draw(self, rng: Generator, count: int) -> Points:
         """Points of it, uniform in the joints."""
