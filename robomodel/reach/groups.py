@@ -330,11 +330,6 @@ class Group:
             left -= len(found[-1].q)
         return joined(found)
 
-    def independent(self, count: int, thinned: Array | None) -> int:
-        """How many of so many draws are independent of each other, at least."""
-        explored = self.explored if thinned is not None and self.freedoms else None
-        return count if explored is None else explored.independent(count)
-
     def known(self, rng: Generator, count: int) -> Points:
         """Points of it, nearly uniform by volume: some of the pool, which :meth:`draw` walks on."""
         if self.freedoms <= 1:

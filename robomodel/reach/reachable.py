@@ -204,10 +204,12 @@ class Reachable:
     def independent(self, count: int, cluster: Cluster) -> int:
         """How many of so many draws of a linkage are independent of each other, at least."""
         numbers = (
-            group.independent(count, rows)
+            explored.independent(count)
             for linkage, thinned in zip(self.linkages, self.thinned, strict=False)
             for group, rows in zip(linkage.groups, thinned, strict=True)
-            if linkage.cluster is cluster
+            if linkage.cluster is cluster and rows is not None and group.freedoms
+            for explored in (group.explored,)
+            if explored is not None
         )
         return min(numbers, default=count)
 
