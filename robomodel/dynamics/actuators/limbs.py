@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from robomodel.arrays import Array, Mask
+from robomodel.arrays import Array
 from robomodel.mechanism.roots import last_before
 from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import Cluster, spanning_start
@@ -230,7 +230,7 @@ def singular_places(
     def bases_at(q: Array) -> Array:
         """Orthonormal motions of the limb (n, columns, k)."""
         every = motions(model, cluster, q) / unit[:, None]
-        finite: Mask = np.isfinite(every).all(axis=(1, 2))
+        finite = np.all(np.isfinite(every), axis=(1, 2))
         known = np.where(finite[:, None, None], every, 0.0)
         seen = np.linalg.svd(np.concatenate([limb, rows]) * unit @ known)[2][:, :count]
         mine = np.linalg.qr(known @ np.swapaxes(seen, 1, 2))[0]
