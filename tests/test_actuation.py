@@ -796,3 +796,24 @@ def test_gains_at_motors_are_those_of_the_coordinates() -> None:
         np.testing.assert_allclose(k, np.swapaxes(k, 1, 2))
     with pytest.raises(ValueError, match="kp"):
         rm.dynamics.actuator_gains(model, q, [1.0], kd)
+
+
+@pytest.mark.parametrize("independent", ["crank", "rocker"])
+def test_joints_with_limits_of_effort_that_are_no_more_than_freedoms_have_the_motors(
+    independent: str,
+) -> None:
+    """A four-bar whose rocker alone has one is driven there, whichever joint is independent.
+
+    Where more joints have limits of effort they say nothing of motors: the independent one counts.
+    """
+    for driven, expected in ((("rocker",), "rocker"), (("crank", "rocker"), independent)):
+        text = four_bar(marks=(independent == "crank", False, independent == "rocker"))
+        for name in driven:
+            text = text.replace(f'<joint name="j_{name}"', f'<joint name="j_{name}" ').replace(
+                f'<child link="{name}"/>', f'<child link="{name}"/><limit effort="7" velocity="3"/>'
+            )
+        model = rm.load(text)
+        (actuator,) = model.actuators
+        assert (actuator.joint, actuator.effort_limit) == (f"j_{expected}", 7.0)
+    zero = rm.load(text.replace('effort="7"', 'effort="0"'))
+    assert [each.joint for each in zero.actuators] == [f"j_{independent}"]

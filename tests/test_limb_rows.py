@@ -217,6 +217,62 @@ def test_a_boom_passes_the_dead_point_of_its_cylinder(independent: str) -> None:
     assert [rod.rod for rod in found.transmissions] == ["slide"]  # the boom is none, but the load
 
 
+def test_a_cylinder_goes_on_where_a_leg_turns_back() -> None:
+    """A landing gear: its drag brace passes its stretched pose, where the leg turns back.
+
+    The cylinder stands on the upper brace: there its lever on the leg has no end, elsewhere it is
+    the ratio of both rates, by circles.
+    """
+    foot, root, upper = np.array([0.0, -0.6]), np.array([0.7, 0.05]), 0.47
+    lower, pin = float(np.hypot(*(root - foot))) + 0.004 - upper, np.array([0.25, 0.12])
+
+    def placed(turn: float) -> tuple[float, float, np.ndarray]:
+        """The leg's angle, the cylinder's length and the brace's knee, by the upper brace's."""
+        middle = root + upper * np.array([math.cos(turn), math.sin(turn)])
+        far, leg = float(np.hypot(*middle)), float(np.hypot(*foot))
+        bend = math.acos((far**2 + leg**2 - lower**2) / (2.0 * far * leg))
+        eye = root + 0.4 * (middle - root)
+        return math.atan2(middle[1], middle[0]) - bend, float(np.hypot(*(eye - pin))), middle
+
+    def text(x: np.ndarray) -> str:
+        return f"{float(x[0])!r} {float(x[1])!r} 0"
+
+    far = float(np.hypot(*(foot - root)))
+    apart = math.acos((upper**2 + far**2 - lower**2) / (2.0 * upper * far))
+    start = math.atan2(*(foot - root)[::-1]) + apart
+    leg, length, middle = placed(start)
+    assert leg == pytest.approx(-math.pi / 2.0, abs=1e-9)
+    along = (root + 0.4 * (middle - root) - pin) / length
+    ends = '<limit lower="{}" upper="{}"/>'
+    model = rm.load(
+        robot(
+            link("leg", INERTIAL.replace("0.1 0.02", "0 -0.7").replace('"1"', '"10"')),
+            *(link(name, "") for name in ("upper", "lower", "barrel", "rod")),
+            texts.joint("leg", "base", "leg", kind="revolute", more=ends.format(-2, 2)),
+            texts.joint("root", "base", "upper", text(root), kind="revolute",
+                        more=ends.format(-0.12, 0.6)),
+            texts.joint("knee", "upper", "lower", text(middle - root)),
+            loop("foot", "revolute", "lower", "leg", text(foot - middle), text(foot)),
+            texts.joint("pin", "base", "barrel", text(pin)),
+            texts.joint("cylinder", "barrel", "rod", kind="prismatic", axis=text(along),
+                        more='<limit lower="-1" upper="1" effort="500" velocity="0.1"/>'),
+            loop("eye", "revolute", "rod", "upper", text(length * along),
+                 text(0.4 * (middle - root))),
+        )
+    )  # fmt: skip
+    assert rm.limb_joints(model) == ("leg",)
+    (cylinder,) = rm.actuation(model).cylinders
+    turns = np.linspace(start - 0.12, start + 0.6, 7201)
+    legs, lengths = np.array([placed(x)[:2] for x in turns]).T
+    top = int(np.argmin(legs))
+    assert 0 < top < 7000
+    assert cylinder.positions[[0, -1]] == pytest.approx(legs[[top, -1]] - leg, abs=1e-6)
+    levers = np.abs(np.gradient(lengths, turns) / np.gradient(legs, turns))[top + 50 : -1]
+    least, most = cylinder.span(np.abs(cylinder.levers))
+    assert least == pytest.approx(np.min(levers), rel=1e-4)
+    assert math.isinf(most)
+
+
 def test_a_motor_of_its_own_rests_with_a_rocker_at_its_dead_points() -> None:
     """A rocker between its dead points, driven at its own hinge: its ratio is 1 all along.
 

@@ -171,10 +171,12 @@ def find_actuators(
     nodes: Sequence[Node],
     couplings: Sequence[Coupling],
     loaded: Set[int],
+    freedoms: Mapping[str, int],
 ) -> tuple[Actuator, ...]:
     """The actuators of the file's transmissions; if it has none, one for each driven joint.
 
-    ``loaded``: bodies on which other bodies, loops or springs hang. Raises DescriptionError for
+    ``loaded``: bodies on which other bodies, loops or springs hang; ``freedoms`` of each cluster.
+    Raises DescriptionError for
     losses at a coupling that is not that of a motor's rotor.
     """
     by_name = {joint.name: joint for joint in joints}
@@ -189,7 +191,7 @@ def find_actuators(
     motors = {joint.name: joint.motor for joint in description.joints if joint.motor}
     actuators = _of_transmissions(description, tree, motors)
     if not any(each.actuators for each in description.transmissions):
-        actuators = _of_joints(tree, motors)
+        actuators = _of_joints(tree, motors, freedoms)
     held = {joint.name for n, joint in enumerate(joints) if n in loaded or joint.stiffness}
     return tuple(_with_losses(actuators, description, tree, held))
 
@@ -349,30 +351,47 @@ def _proportion(one: Terms, other: Terms) -> float:
     return math.copysign(1.0, factor) if math.isclose(abs(factor), 1.0, rel_tol=SAME) else factor
 
 
-def _of_joints(tree: _DrivenJoints, motors: Mapping[str, Motor]) -> list[Actuator]:
+def _of_joints(
+    tree: _DrivenJoints, motors: Mapping[str, Motor], freedoms: Mapping[str, int]
+) -> list[Actuator]:
     """An actuator for each joint with one freedom that has a motor.
 
     Independent joints with a rotor or an effort limit get one, too. An effort limit alone does not
-    count in a linkage that has motors on other joints, as many as it has freedoms. Where several
+    count in a linkage that has motors on other joints, as many as it has freedoms; and it counts on
+    dependent joints where all these are no more than its freedoms. Where several
     rotors turn with several joints (differentials, parallel belts), each joint takes an unused
     rotor with the fewest other joints.
     """
     rotors = tree.shafts(motors)
     motorized = [joint.cluster for joint in tree.joints.values() if joint.name in motors]
-    freedoms = Counter(joint.cluster for joint in tree.joints.values() if joint.independent)
 
     def driven_by_others(joint: Joint) -> bool:
         return motorized.count(joint.cluster) >= freedoms[joint.cluster]
 
+    def turns_alone(joint: Joint) -> bool:
+        return tree.turns_alone(joint.name) and any(
+            joint.name in dict(coupling.terms) for coupling in tree.couplings
+        )
+
+    def alone(joint: Joint) -> bool:
+        """If it has one whatever other joints have."""
+        if joint.name in motors or not joint.independent:
+            return joint.name in motors
+        driven = any(joint.name in dict(terms) for terms in rotors.values())
+        return driven or turns_alone(joint) or math.isfinite(joint.effort_limit)
+
+    limited = {joint.name for joint in tree.joints.values()
+               if joint.nv == 1 and 0.0 < joint.effort_limit < math.inf}  # fmt: skip
+    likely = Counter(joint.cluster for joint in tree.joints.values()
+                     if joint.nv == 1 and (joint.name in limited or alone(joint)))  # fmt: skip
     actuators = []
     for joint in tree.joints.values():
-        if joint.nv != 1 or not (joint.independent or joint.name in motors):
+        few = joint.name in limited and likely[joint.cluster] <= freedoms[joint.cluster]
+        if joint.nv != 1 or not (joint.independent or joint.name in motors or few):
             continue
         motor = motors.get(joint.name, NO_MOTOR)
         of_this = [name for name, terms in rotors.items() if joint.name in dict(terms)]
-        spins = tree.turns_alone(joint.name) and any(
-            joint.name in dict(coupling.terms) for coupling in tree.couplings
-        )
+        spins = turns_alone(joint)
         named = rotor_name(joint.name)
         if of_this and (named in of_this or not spins):
             rotor = named if named in of_this else min(of_this, key=lambda name: len(rotors[name]))

@@ -296,7 +296,12 @@ class _Builder:
             description=self.description,
             springs=find_springs(self.description, numbers.internal),
             actuators=find_actuators(
-                self.description, joints, nodes, couplings, numbers.structure.loaded
+                self.description,
+                joints,
+                nodes,
+                couplings,
+                numbers.structure.loaded,
+                {each.name: each.nv for each in clusters},
             ),
             _structure=numbers.structure,
         )

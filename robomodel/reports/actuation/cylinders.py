@@ -66,9 +66,12 @@ class Cylinder:
         return min(away, default=math.inf)
 
     def span(self, values: Array) -> tuple[float, float]:
-        """The least and the greatest of levers or torques; 0 is among them at its dead point."""
+        """The least and the greatest of levers or torques; 0 is among them at its dead point.
+
+        The greatest is infinite where the joint turns back while the cylinder moves on.
+        """
         among = np.append(values, 0.0) if self.margin == 0.0 else values
-        return float(np.min(among)), float(np.max(among))
+        return float(np.nanmin(among)), float(np.nanmax(among))
 
 
 def cylinders(model: Model) -> Iterator[Cylinder]:
@@ -128,12 +131,18 @@ def _carried(linkage: Linkage, by: int, body: int) -> bool:
 
 
 def _levers(path: Path, column: int, own: int) -> Array:
-    """Rates (n,) of a slide for unit rate of a joint along its path."""
-    unit = path.part.unit
+    """Rates (n,) of a slide for unit rate of a joint along its path.
+
+    Infinite at an end at which the joint turns back, not-a-number if the slide rests with it.
+    """
+    unit, slide, joint = path.part.unit, path.tangents[:, column], path.tangents[:, own]
     with np.errstate(all="ignore"):
-        return np.asarray(
-            path.tangents[:, column] * unit[column] / (path.tangents[:, own] * unit[own])
-        )
+        levers = np.asarray(slide * unit[column] / (joint * unit[own]))
+    for end, near in ((0, 1), (-1, -2)):
+        if len(levers) > 1 and abs(joint[end]) <= MOVES:
+            rests = abs(slide[end]) <= MOVES
+            levers[end] = math.nan if rests else math.copysign(math.inf, levers[near])
+    return levers
 
 
 def _dead_points(
