@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from agreement import close
 from linkage_family import instance
+from texts import joint, link, robot
 
 import robomodel as rm
 from robomodel.mechanism.continuation import Limits
@@ -84,6 +85,24 @@ def loaded(text: str, **options: object) -> rm.Model:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", rm.DescriptionWarning)
         return rm.load(text, **options)
+
+
+def shafts(count: int, *ratios: float) -> rm.Model:
+    """So many wheels on each shaft that turn with the first by ratios from these on."""
+    parts = list[str]()
+    for n, ratio in enumerate(ratios):
+        for k in range(count):
+            mimic = f'<mimic joint="j{n}_0" multiplier="{ratio + 0.1 * k}"/>' if k else ""
+            place = f"{0.3 * n} 0 {0.02 * k}"
+            parts += [link(f"l{n}_{k}"), joint(f"j{n}_{k}", "base", f"l{n}_{k}", place, more=mimic)]
+    return rm.load(robot(*parts))
+
+
+def test_wheels_on_one_axis_are_compared_in_few_orders() -> None:
+    """Each could take any other's place: there are 12! orders."""
+    for ratio, alike in ((1.5, True), (1.7, False)):
+        one, other = shafts(12, 1.5, ratio).clusters
+        assert bool(list(images(one.geometry, other.geometry))) == alike
 
 
 @pytest.mark.parametrize("mirrored", [False, True])

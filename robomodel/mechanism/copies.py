@@ -34,6 +34,9 @@ from robomodel.tolerances import WRITTEN
 
 # what chains of written numbers, and frames that follow from them, differ by
 ALIKE = 10.0 * WRITTEN
+# maps that are compared, and joints that are, for each two joints: many of them, on one axis, could
+# take each other's places
+MOST_MAPS, MOST_TRIES = 64, 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,10 +107,13 @@ def images(one: Geometry, other: Geometry) -> Iterator[Image]:
     if not _alike(one, other):
         return
     old, new = _frames(one), _frames(other)
-    search = _Search(one, other, old, new)
+    search, left = _Search(one, other, old, new), iter(range(MOST_MAPS))
     for in_order in (True, False):
+        tries = iter(range(MOST_TRIES * len(one.links) ** 2))
         for carried in search.isometries(in_order=in_order):
-            for found in search.mapped(carried, in_order=in_order):
+            for found in search.mapped(carried, tries, in_order=in_order):
+                if next(left, None) is None:
+                    return
                 if _opens_alike(one, other, found):
                     yield found
 
@@ -165,19 +171,21 @@ class _Search:
                 for signs in product((1.0, -1.0), repeat=3):
                     yield self.new[m] @ np.diag([*signs, 1.0]) @ back
 
-    def mapped(self, carried: Array, *, in_order: bool) -> Iterator[Image]:
+    def mapped(self, carried: Array, tries: Iterator[int], *, in_order: bool) -> Iterator[Image]:
         """The maps of joints by which an isometry takes frames to frames.
 
-        ``in_order``: the one that keeps their order, else those that do not.
+        ``in_order``: the one that keeps their order, else those that do not, while there are
+        ``tries``.
         """
-        order = list(range(len(self.one.links)))
-        for links, bodies in self._taken(carried, [], [], in_order=in_order):
-            if in_order or links != order:
+        every = range(len(self.one.links))
+        for links, bodies in self._taken(carried, tries, [], [], in_order=in_order):
+            if in_order or links != [*every]:
                 yield self._image(links, bodies)
 
     def _taken(
-        self, carried: Array, links: list[int], bodies: list[Array], *, in_order: bool
-    ) -> Iterator[tuple[list[int], list[Array]]]:
+        self, carried: Array, tries: Iterator[int], links: list[int], bodies: list[Array], *,
+        in_order: bool,
+    ) -> Iterator[tuple[list[int], list[Array]]]:  # fmt: skip
         """Links of the copy, and isometries of bodies, for those of the original that are left."""
         n = len(links)
         if n == len(self.one.links):
@@ -187,9 +195,12 @@ class _Search:
         above, there = (carried, OUTSIDE) if parent == OUTSIDE else (bodies[parent], links[parent])
         for m in (n,) if in_order else range(len(self.other.links)):
             if m not in links and self.other.links[m].parent == there:
+                if next(tries, None) is None:
+                    return
                 own = np.linalg.solve(self.new[m], above @ self.old[n])
                 if self._fits(n, m, own):
-                    yield from self._taken(carried, [*links, m], [*bodies, own], in_order=in_order)
+                    more = [*links, m], [*bodies, own]
+                    yield from self._taken(carried, tries, *more, in_order=in_order)
 
     def _fits(self, n: int, m: int, own: Array) -> bool:
         """True if an isometry between the axes of two links leaves the joint's motion as it is."""
