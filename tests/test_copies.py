@@ -272,9 +272,9 @@ def test_limbs_of_copies_are_alike() -> None:
 def test_limbs_of_copies_without_mass_are_chosen_in_silence() -> None:
     """No size of inertias that tells whether these are alike."""
     root = ET.fromstring(with_copy(instance("planar four-bar", 3, 0.0)[0]))
-    for link in root.findall("link"):
-        for inertial in link.findall("inertial"):
-            link.remove(inertial)
+    for each in root.findall("link"):
+        for inertial in each.findall("inertial"):
+            each.remove(inertial)
     model = loaded(ET.tostring(root, encoding="unicode"))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
