@@ -138,6 +138,21 @@ def test_steps_of_least_norm_meet_rows_that_count() -> None:
     np.testing.assert_allclose(least_norm(more, values, rank), wanted, rtol=1e-9, atol=1e-11)
 
 
+@pytest.mark.parametrize("scale", [1.0, 1e-2, 1e-3, 1e-5])
+def test_steps_of_least_norm_do_not_depend_on_how_small_a_linkage_is(scale: float) -> None:
+    """Rows in metres before rows of angles that repeat them: Bricard's with links of 2 mm."""
+    rng = np.random.default_rng(3)
+    matrix, right = rng.standard_normal((40, 5, 5)), rng.standard_normal((40, 5))
+    shares = rng.standard_normal((40, 2, 3))
+    matrix[:, 3:] = shares @ matrix[:, :3]
+    right[:, 3:] = (shares @ right[:, :3, None])[:, :, 0]
+    wanted = [np.linalg.pinv(a, rcond=1e-9) @ b for a, b in zip(matrix, right, strict=True)]
+    matrix[:, :3] *= scale
+    right[:, :3] *= scale
+    found = least_norm(matrix, right, np.full(40, 1e-10))
+    np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-6)
+
+
 def test_steps_that_more_rows_determine_are_least_squares() -> None:
     """Columns that are independent, and some that are not."""
     rng = np.random.default_rng(2)

@@ -486,10 +486,14 @@ def least_norm(matrix: Array, right: Array, rank: Array, *, determined: bool = F
         across = np.swapaxes(matrix, 1, 2)
         products = across @ matrix if tall else matrix @ across
         largest = np.max(np.abs(products), axis=(1, 2), initial=TINY)
-        more = (ROUNDING * largest)[:, None, None] * np.eye(products.shape[1])
-        factors = np.linalg.cholesky(products + more)
-        pivots = np.diagonal(factors, axis1=1, axis2=2)
+        squares = np.diagonal(products, axis1=1, axis2=2)
+        lengths = np.sqrt(np.maximum(squares, (ROUNDING * largest)[:, None]))
+        cosines = products / (lengths[:, :, None] * lengths[:, None, :])
+        factors = np.linalg.cholesky(cosines + ROUNDING * np.eye(products.shape[1]))
+        sines = np.diagonal(factors, axis1=1, axis2=2)  # of rows with those before them
+        pivots = sines * lengths
         plain = np.min(pivots, axis=1) > PLAINLY * np.max(pivots, axis=1)
+        plain &= np.min(sines, axis=1) > PLAINLY
         plain &= largest > TINY
         sides, across = right[plain][:, :, None], across[plain]
         y = np.linalg.solve(products[plain], across @ sides if tall else sides)
