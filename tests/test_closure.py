@@ -72,8 +72,32 @@ def test_compiled_conditions_are_those_of_the_geometry(
         ):
             for a, b in zip(mine.evaluate(q), other.evaluate(q), strict=True):
                 np.testing.assert_allclose(a, b, atol=1e-14)
+        held = LinearCoupling("held", ((0, 1.0), (geometry.nv - 1, -0.5), (1, 2.0)), 0.3)
+        more = replace(geometry, linear=(*geometry.linear, held))
+        coupled = programs.compiled(more)
+        assert coupled.program is fast.program
+        last = [more.rows - 2, more.rows - 1]
+        for mine, other in ((coupled, more), (coupled.only(last), more.only(last))):
+            for a, b in zip(mine.evaluate(q), other.evaluate(q), strict=True):
+                np.testing.assert_allclose(a, b, atol=1e-14)
     if large > 1:
         assert len(shared) == 1  # geometries that differ in numbers share a program
+
+
+def test_couplings_alone_are_evaluated_without_a_program() -> None:
+    links = tuple(Link(Revolute(2), (), (0.0, 0.0, 0.0), OUTSIDE, n, n) for n in range(3))
+    linear = tuple(LinearCoupling("", ((n, 1.0), (n + 1, -2.0)), 0.1 * n) for n in range(2))
+    geometry = Geometry(links, (), linear)
+    fast, q = programs.compiled(geometry), np.array([[0.5, 0.3, -1.0], [0.0, 1.0, 2.0]])
+    units = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    moved, values, k = fast.step(q, np.array([0.0, 0.1, 0.0]), units)
+    there = q + np.array([0.0, 0.1, 0.0])
+    np.testing.assert_allclose(moved, there)
+    np.testing.assert_allclose(values, there[:, :2] - 2.0 * there[:, 1:] - [0.0, 0.1])
+    np.testing.assert_allclose(k, [[[1.0, -4.0, 0.0], [0.0, 5.0, -12.0]]] * 2)
+    for a, b in zip(fast.evaluate(q[0]), geometry.evaluate(q[0]), strict=True):
+        np.testing.assert_allclose(a, b)
+    assert "_compiled" not in vars(fast.program)
 
 
 def test_conditions_of_many_configurations_are_those_of_each() -> None:

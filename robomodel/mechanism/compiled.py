@@ -23,11 +23,12 @@ LARGE = 5000  # entries of K from which on it pays to compile for a geometry alo
 
 @dataclass(frozen=True)
 class CompiledGeometry(Geometry):
-    """A geometry that moves positions and evaluates its conditions there by a compiled program.
+    """A geometry that moves positions and evaluates its loops there by a compiled program.
 
-    ``numbers``: what the program takes beside positions and motions. ``kept``: the conditions that
-    it has, of those of the program, whose K has ``places``, rows and columns that may differ from
-    zero; None for all.
+    Linear couplings are beside it, so that locked joints, which are such, need no other program.
+    ``numbers``: what the program takes beside positions and motions. ``kept``: the conditions of
+    loops that it has, of those of the program, whose K has ``places``, rows and columns that may
+    differ from zero; None for all.
     """
 
     program: TracedFunction
@@ -38,7 +39,7 @@ class CompiledGeometry(Geometry):
     @cached_property
     def _filled(self) -> tuple[int, Indices | slice, Indices, Indices]:
         """The program's conditions, and of its entries of K those that are kept, with places."""
-        rows, columns = self.entries if self.places is None else self.places
+        rows, columns = self._places
         count = self.program.size - self.nq - len(rows)
         if self.kept is None:
             return count, slice(None), rows, columns
@@ -47,28 +48,60 @@ class CompiledGeometry(Geometry):
         some = np.flatnonzero(number[rows] >= 0)
         return count, some, number[rows[some]], columns[some]
 
+    @cached_property
+    def _places(self) -> tuple[Indices, Indices]:
+        return _loops_of(self).entries if self.places is None else self.places
+
+    @cached_property
+    def _sums(self) -> tuple[Indices, Array, Indices, Array, Array]:
+        """Couplings one after the other: places of their joints in q, ratios, and where each
+        begins; their offsets, and their rows of K.
+        """
+        terms = [term for coupling in self.linear for term in coupling.terms]
+        places = np.array([self.links[body].q for body, _ in terms], dtype=np.intp)
+        ratios = np.array([ratio for _, ratio in terms])
+        begin = np.cumsum([0, *(len(coupling.terms) for coupling in self.linear[:-1])])
+        k = np.zeros((len(self.linear), self.nv))
+        for row, coupling in zip(k, self.linear, strict=True):
+            for body, ratio in coupling.terms:
+                row[self.links[body].v] += ratio
+        return places, ratios, begin, np.array([each.offset for each in self.linear]), k
+
     def step(self, q: Array, dq: Array, units: Array | None = None) -> tuple[Array, Array, Array]:
         """q moved along dq, values φ and Jacobian K there, times ``units`` (rows, columns)."""
-        y = self.program(q, dq, *self.numbers)
-        count, some, rows, columns = self._filled
-        values = y[..., self.nq : self.nq + count]
-        if self.kept is not None:
-            values = values[..., self.kept]
-        jacobian = np.zeros((*y.shape[:-1], self.rows, self.nv))
-        entries = y[..., self.nq + count :][..., some]
-        jacobian[..., rows, columns] = entries if units is None else entries * units[rows, columns]
-        return y[..., : self.nq], values, jacobian
+        first = self.rows - len(self.linear)
+        if not self.loops:  # nothing that a program would be worth
+            moved = Geometry.integrate(self, q, dq)
+            values = np.zeros((*moved.shape[:-1], 0))
+        else:
+            y = self.program(q, dq, *self.numbers)
+            count, some, rows, columns = self._filled
+            moved, values = y[..., : self.nq], y[..., self.nq : self.nq + count]
+            if self.kept is not None:
+                values = values[..., self.kept]
+            entries = y[..., self.nq + count :][..., some]
+        jacobian = np.zeros((*moved.shape[:-1], self.rows, self.nv))
+        if self.loops:
+            jacobian[..., rows, columns] = (
+                entries if units is None else entries * units[rows, columns]
+            )
+        if self.linear:
+            places, ratios, begin, offsets, k = self._sums
+            sums = np.add.reduceat(moved[..., places] * ratios, begin, axis=-1) - offsets
+            values = np.concatenate([values, sums], axis=-1)
+            jacobian[..., first:, :] = k if units is None else k * units[first:]
+        return moved, values, jacobian
 
     def only(self, rows: Sequence[int]) -> CompiledGeometry:
         """As :meth:`Geometry.only`; the program evaluates all conditions as before."""
         if len(rows) == self.rows:
             return self
         some = Geometry(self.links, self.loops, self.linear).only(rows)
-        order = np.array(sorted(rows), dtype=np.intp)
+        first = self.rows - len(self.linear)
+        order = np.array([n for n in sorted(rows) if n < first], dtype=np.intp)
         kept = order if self.kept is None else self.kept[order]
-        places = self.entries if self.places is None else self.places
         return CompiledGeometry(
-            some.links, some.loops, some.linear, self.program, self.numbers, kept, places
+            some.links, some.loops, some.linear, self.program, self.numbers, kept, self._places
         )
 
     def oriented(self) -> CompiledGeometry:
@@ -85,6 +118,11 @@ class CompiledGeometry(Geometry):
             return Geometry.evaluate(self, q, qd)
         _, values, jacobian = self.step(q, np.zeros(self.nv))
         return values, jacobian, np.zeros_like(values)
+
+
+def _loops_of(geometry: Geometry) -> Geometry:
+    """The geometry without its linear couplings."""
+    return Geometry(geometry.links, geometry.loops, ())
 
 
 def conditions_after(geometry: Geometry, q: Vector, dq: Vector) -> list[Scalar]:
@@ -107,16 +145,17 @@ def size_after(geometry: Geometry) -> int:
 
 
 def compiled(geometry: Geometry) -> CompiledGeometry:
-    """The geometry with a program that it shares with all that differ in frames only.
+    """The geometry with a program that it shares with all that differ in frames and couplings only.
 
     The program is compiled at its first use: that is worth hundreds of evaluations. In a large
     geometry zeros and ones of frames are the program's, which has a fraction of the steps then.
     """
     numbers = np.array([x for frame in _frames(geometry) for x in frame], dtype=float)
-    own = np.isin(np.abs(numbers), (0.0, 1.0)) & (geometry.rows * geometry.nv >= LARGE)
+    own = np.isin(np.abs(numbers), (0.0, 1.0)) & (_loops_of(geometry).rows * geometry.nv >= LARGE)
     own[:1] = False  # programs have no arguments without numbers
     rest = np.where(own, numbers, ANY).reshape(-1, POSE).tolist()
-    shape = _nameless(_with_frames(geometry, [tuple(frame) for frame in rest]))
+    loops = _loops_of(geometry)
+    shape = _nameless(_with_frames(loops, [tuple(frame) for frame in rest]))
     program = _program(shape, tuple(np.flatnonzero(~own).tolist()))
     return CompiledGeometry(
         geometry.links, geometry.loops, geometry.linear, program, (numbers[~own],)
@@ -139,11 +178,8 @@ def _program(shape: Geometry, given: tuple[int, ...]) -> TracedFunction:
 
 
 def _nameless(geometry: Geometry) -> Geometry:
-    return Geometry(
-        geometry.links,
-        tuple(replace(loop, name="") for loop in geometry.loops),
-        tuple(replace(coupling, name="") for coupling in geometry.linear),
-    )
+    loops = tuple(replace(loop, name="") for loop in geometry.loops)
+    return Geometry(geometry.links, loops, geometry.linear)
 
 
 def _frames(geometry: Geometry) -> list[tuple[Scalar, ...]]:
