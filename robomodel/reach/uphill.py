@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from robomodel.arrays import Array
+from robomodel.arrays import Array, Indices, Mask
 from robomodel.mechanism.continuation import FINE, Limits, Points, joined
 from robomodel.mechanism.roots import bracketing
 from robomodel.mechanism.walks import Positions, lead
@@ -26,6 +26,7 @@ from robomodel.reach.paths import Kind, RangeEnd
 from robomodel.tolerances import CONVERGED, NOTHING, SINGULAR, TINY, WITHIN
 
 CLIMB_STRIDE = 0.1  # radians, or cluster sizes: loops bend a stride by its square half, 5 mrad
+RETURNING = 16  # configurations from which a turn is completed to where it began
 CURVED = 1e-6  # curvatures below are none: of differences by VARIED rounding leaves 1e-10
 
 
@@ -40,7 +41,8 @@ def extremes(
 
     Uphill from the start, and from ``further`` configurations, which paths lead to, up to dead
     points of the columns ``telling``, if there are any. Joints that the start has beyond a limit go
-    no further.
+    no further. Of joints without limits further configurations may tell that they turn fully; else
+    ways from there are gone beside those from the start.
     """
     climbs = [_Climb(part, column, sign, start) for column in columns for sign in (-1.0, 1.0)]
     rows = part.rows_of(telling)
@@ -49,30 +51,76 @@ def extremes(
         return Chart.at(part, q, rows) or Chart.without_rows(part, q)
 
     chart = charted(start)
-    tops = _tops([_Way(climb, start, chart) for climb in climbs])
-    best = _both_ways(part, climbs, [top for top in tops if top is not None])
-    others = [
-        [_Way(climb, q, charted(q)) for q in climb.farther(further())]
-        if not climb.farthest(top)
-        else []
-        for climb, top in zip(climbs, best, strict=True)
+
+    def beyond(climb: _Climb) -> list[_Way]:
+        return [_Way(climb, q, charted(q)) for q in climb.farther(further())]
+
+    free = [climb.column not in part.limited for climb in climbs]
+    known = [list[_Top]() for _ in climbs]
+    if any(free):
+        known = _turning_fully(climbs, further(), chart.rows)
+    first = [
+        [] if tops else [_Way(climb, start, chart), *(beyond(climb) if on else [])]
+        for climb, tops, on in zip(climbs, known, free, strict=True)
     ]
-    found = iter(_tops([way for ways in others for way in ways]))
-    highest = []
-    for top, ways in zip(best, others, strict=True):
-        mine = [each for each in (top, *(next(found) for _ in ways)) if each is not None]
-        height = max(each.height for each in mine)
-        highest.append(next(each for each in mine if each.height >= height - WITHIN))
-    highest = _both_ways(part, climbs, highest)
+    best = _highest(part, climbs, known, first)
+    others = [
+        [] if on or climb.farthest(top) else beyond(climb)
+        for climb, top, on in zip(climbs, best, free, strict=True)
+    ]
+    highest = _highest(part, climbs, [[top] for top in best], others)
     ends = [climb.end(top) for climb, top in zip(climbs, highest, strict=True)]
     return [*zip(ends[::2], ends[1::2], strict=True)]
 
 
-def _both_ways(part: Part, climbs: Sequence[_Climb], tops: Sequence[_Top]) -> list[_Top]:
+def _turning_fully(climbs: Sequence[_Climb], reached: Array, rows: Array) -> list[list[_Top]]:
+    """The tops, down and up, of hinges that turn fully, as configurations (n, nq) tell.
+
+    From one of these a path leads back to the start, but for whole turns, of which the hinge has
+    some.
+    """
+    part, start = climbs[0].part, climbs[0].start
+    goal = climbs[0].turns(reached, start)
+    away = part.geometry.difference(goal, reached) / part.unit
+    nearest = np.argsort(np.linalg.norm(away[:, list(part.columns)], axis=1), kind="stable")
+    some, alike = list[int](), list[int]()
+    for n, climb in enumerate(climbs[::2]):
+        if climb.column in part.turning:
+            at = part.place[climb.column]
+            mine = nearest[goal[nearest, at] != start[at]][:RETURNING].tolist()
+            some += mine
+            alike += [n] * len(mine)
+    arrived = climbs[0].rounds(reached[some], start, rows, np.array(alike, dtype=np.intp))
+    tops = [list[_Top]() for _ in climbs[::2]]
+    for n, k in zip(
+        np.array(alike)[arrived].tolist(), np.array(some)[arrived].tolist(), strict=True
+    ):
+        tops[n] = [_Top(reached[k], math.inf, "", "")]
+    return [each for each in tops for _ in range(2)]
+
+
+def _highest(
+    part: Part,
+    climbs: Sequence[_Climb],
+    known: Sequence[list[_Top]],
+    ways: Sequence[Sequence[_Way]],
+) -> list[_Top]:
+    """The highest tops of climbs, of known ones and of those of ways: of equals the first."""
+    found, highest = iter(_tops([way for some in ways for way in some])), list[_Top | None]()
+    for tops, some in zip(known, ways, strict=True):
+        mine = [each for each in (*tops, *(next(found) for _ in some)) if each is not None]
+        height = max((each.height for each in mine), default=0.0)
+        highest.append(next((each for each in mine if each.height >= height - WITHIN), None))
+    return [top for top in _both_ways(part, climbs, highest) if top is not None]
+
+
+def _both_ways(
+    part: Part, climbs: Sequence[_Climb], tops: Sequence[_Top | None]
+) -> list[_Top | None]:
     """The tops of climbs down and up: a hinge that turns fully one way does the other way, too."""
     result = list(tops)
     for n in range(0, len(tops), 2):
-        endless = [top for top in tops[n : n + 2] if math.isinf(top.height)]
+        endless = [top for top in tops[n : n + 2] if top and math.isinf(top.height)]
         if endless and climbs[n].column in part.turning:
             result[n : n + 2] = endless[:1] * 2
     return result
@@ -159,19 +207,29 @@ class _Climb:
         A path leads from q back to where it was but for whole turns, without dead points of a
         chart's rows. Joints that couplings turn, or that slide, have just gone far enough.
         """
+        return self.column not in self.part.turning or bool(
+            np.any(self.rounds(q[None], before, rows))
+        )
+
+    def turns(self, q: Array, before: Array) -> Array:
+        """The configurations of ``before`` that are whole turns near q (n, nq)."""
+        goal = np.tile(before, (len(q), 1))
+        turning = [self.part.place[c] for c in self.part.turning]
+        goal[:, turning] += math.tau * np.round((q - before)[:, turning] / math.tau)
+        return goal
+
+    def rounds(self, q: Array, before: Array, rows: Array, alike: Indices | None = None) -> Mask:
+        """From which of q (n, nq) such a path leads; of those with one number ``alike`` the first
+        is enough.
+        """
         part = self.part
-        if self.column not in part.turning:
-            return True
-        goal = before.copy()
-        turning = [part.place[c] for c in part.turning]
-        goal[turning] += math.tau * np.round((q - before)[turning] / math.tau)
         rates = part.among(np.diag(part.unit))
         limits = Limits(rates[self.limited], np.array(self.place, np.intp), self.low, self.high)
         sheet = part.among(rows) if len(rows) else None
         along = replace(part.strides(), limits=limits, sheet=sheet)
         places = np.array([part.place[c] for c in part.interest])
-        joints = Positions(rates[list(part.interest)], places)
-        return bool(lead(along, along.at(q[None]), joints, goal[None, places])[1][0] == FINE)
+        joints, goal = Positions(rates[list(part.interest)], places), self.turns(q, before)
+        return np.asarray(lead(along, along.at(q), joints, goal[:, places], alike)[1] == FINE)
 
     def met(self, q: Array) -> list[tuple[int, float]]:
         """Which limits are met, and on which side."""
