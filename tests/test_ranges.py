@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ import robomodel as rm
 from robomodel.mechanism.continuation import Continuation, Ends, Points
 from robomodel.mechanism.walks import lead
 from robomodel.model.elements import spanning_start
+from robomodel.reach import groups, uphill
 from robomodel.reach.curves import grid
 from robomodel.reach.paths import joined, walk
 from robomodel.reach.ranges import FreeRanges, halves_along, limb_ranges, path_along
@@ -501,6 +503,57 @@ def test_what_several_joints_go_along_is_walked_once(monkeypatch: pytest.MonkeyP
     assert sum(taken) <= max(count for _, count in alone) < sum(count for _, count in alone) / 2
     for pair, (path, _) in zip(pairs, alone, strict=True):
         assert np.array_equal(joined(*pair).q, path.q)
+
+
+def free_five_bar() -> rm.Model:
+    """Two cranks of 0.3 m, 0.1 m apart, with links of 0.5 m: both cranks turn fully."""
+    return rm.load(
+        robot(
+            link("a"), link("b"), link("c"), link("d"),
+            hinge("A", "base", "a", "0 0 0", None),
+            hinge("B", "base", "b", "0.1 0 0", None),
+            hinge("C", "a", "c", "0 0 0.3", None),
+            hinge("D", "b", "d", "0 0 0.3", None),
+            loop("tip", "revolute", "c", "d", f"0.05 0 {math.sqrt(0.2475)!r}",
+                 f"-0.05 0 {math.sqrt(0.2475)!r}", HINGE),
+        ),
+        independent=["A", "B"],
+    )  # fmt: skip
+
+
+def test_hinges_that_turn_fully_are_known_without_a_climb(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where walks lead tells it of both cranks, whose ends are apart by less than both links."""
+    model = free_five_bar()
+    angles = np.random.default_rng(1).uniform(0.0, math.tau, (2, 10000))
+    apart = np.hypot(0.1 + 0.3 * (np.sin(angles[1]) - np.sin(angles[0])),
+                     0.3 * (np.cos(angles[1]) - np.cos(angles[0])))  # fmt: skip
+    assert np.max(apart) < 1.0  # both links close from everywhere
+
+    def climbed(ways: list[object]) -> list[object]:
+        assert not ways
+        return []
+
+    monkeypatch.setattr(uphill, "_tops", climbed)
+    assert all(rm.joint_range(model, name).turns_fully for name in "AB")
+
+
+def test_copies_of_a_leg_are_walked_through_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Climbs of Tello's second leg begin at images of the first one's walks."""
+    model, walks, wander = rm.robots.load("tello"), list[Array](), groups.wander
+
+    def counted(along: Continuation, p: Points, *more: Any) -> tuple[Points, Array]:
+        walks.append(p.q)
+        return wander(along, p, *more)
+
+    monkeypatch.setattr(groups, "wander", counted)
+    names = ["left-hip-clamp-to-gimbal", "left-gimbal-to-thigh"]
+    first = limb_ranges(model, names)
+    done = len(walks)
+    second = limb_ranges(model, [name.replace("left", "right") for name in names])
+    assert len(walks) == done > 0
+    for left, right in zip(first, second, strict=True):
+        ends = sorted(map(abs, (left.lower, left.upper)))
+        assert sorted(map(abs, (right.lower, right.upper))) == pytest.approx(ends, abs=1e-8)
 
 
 def consumers(kind: str) -> rm.Model:

@@ -49,7 +49,7 @@ from robomodel.reach.limb import limb_bodies
 from robomodel.reach.motions import ClusterMotion
 from robomodel.reach.parts import Part
 from robomodel.reach.paths import Half, Path, RangeEnd, halves_from, joined, walk
-from robomodel.reach.reachable import reachable
+from robomodel.reach.reachable import Reachable, reachable
 from robomodel.reach.uphill import extremes
 from robomodel.tolerances import HUGE, NOTHING, RANK, SINGULAR, WITHIN
 
@@ -670,16 +670,29 @@ def _rank(model: Model, cluster: Cluster, reduced: _Reduced, mine: Sequence[_Con
 
 
 @cached_on_model
+def _up_to_dead_points(model: Model, index: int | None) -> Reachable | None:
+    """What is reached up to dead points of the joints of limbs, of one cluster or of all.
+
+    None where these do not tell where it is. Of all at once, copies have what was found of the
+    first.
+    """
+    limbs = limb_bodies(model)
+    bodies = [body for limb in limbs for body in limb] if index is None else limbs[index]
+    names = [model.joints[body].name for body in bodies]
+    with suppress(ValueError):
+        return reachable(model).on_sheet([name for name in names if name != model.floating_base])
+    return None
+
+
+@cached_on_model
 def _reached(model: Model, index: int, sheet: bool) -> Array:
     """Configurations of a cluster to which paths lead from neutral.
 
     ``sheet``: up to dead points of limbs' joints, if these tell where it is.
     """
     cluster, reach = model.clusters[index], reachable(model)
-    bodies = limb_bodies(model)[index] if sheet else ()
-    if bodies:
-        with suppress(ValueError):
-            reach = reach.on_sheet([model.joints[body].name for body in bodies])
+    if sheet:
+        reach = _up_to_dead_points(model, None) or _up_to_dead_points(model, index) or reach
     linkage = next(each for each in reach.linkages if each.cluster is cluster)
     q = np.tile(spanning_start(cluster, np.array(cluster.start)), (FURTHER, 1))
     for group in linkage.groups:
