@@ -671,7 +671,7 @@ def _rank(model: Model, cluster: Cluster, reduced: _Reduced, mine: Sequence[_Con
 
 @cached_on_model
 def _up_to_dead_points(model: Model, index: int | None) -> Reachable | None:
-    """What is reached up to dead points of the joints of limbs, of one cluster or of all.
+    """The part of the range up to dead points of joints of limbs, of one cluster or of all.
 
     None where these do not tell where it is. Of all at once, copies have what was found of the
     first.
