@@ -647,3 +647,37 @@ def test_a_limit_on_the_way_to_a_corner_is_that_of_the_joint_that_meets_it() -> 
     (box,) = boxes(model)
     assert box.joints == ("lower", "rack")
     assert [cause for _, cause in box.lost_corners] == ["upper"] * 4
+
+
+def test_motors_that_rest_have_the_ratio_zero() -> None:
+    """A spherical wrist of three legs, all angles right: pitch turns one motor, yaw another.
+
+    Its hinges e0 and p0 turn about the axes of the motors m1 and, the other way, m2; nothing that
+    is printed is rounding.
+    """
+    axes = ("1 0 0", "0 1 0", "0 0 1")
+    parts = [link("eye")]
+    for n in range(3):
+        parts += [
+            link(f"near{n}", ""), link(f"far{n}", ""),
+            texts.joint(f"m{n}", "base", f"near{n}", kind="revolute", axis=axes[n],
+                        more='<limit lower="-1" upper="1" effort="2" velocity="9"/>'),
+            texts.joint(f"e{n}", f"near{n}", f"far{n}", axis=axes[(n + 1) % 3]),
+        ]  # fmt: skip
+        last = f'<axis xyz="{axes[(n + 2) % 3]}"/>'
+        parts += (
+            [loop(f"p{n}", "revolute", f"far{n}", "eye", more=last)] if n
+            else [texts.joint("p0", "far0", "eye", axis=axes[2])]
+        )  # fmt: skip
+    model = rm.load(robot(*parts))
+    assert rm.limb_joints(model) == ("m0", "e0", "p0")
+    for joint, turning in (("e0", {"m1": 1.0, "m2": 0.0}), ("p0", {"m1": 0.0, "m2": 1.0})):
+        (row,) = rm.actuation(model, rows=joint).joints
+        for name, values in zip(row.actuators, row.ratios[row.line].T, strict=True):
+            if turning[name]:
+                assert values == pytest.approx(np.full(len(values), turning[name]), abs=1e-9)
+            else:
+                assert np.all(values == 0.0)
+    assert "e-1" not in str(rm.actuation(model))
+    (linkage,) = rm.validate(model).linkages
+    assert {x for sweep in linkage.sweeps for x in sweep.held.values()} == {0.0}

@@ -193,7 +193,7 @@ class _Sweep:
             motion.cluster,
             motion.labels[column],
             start,
-            {motion.labels[c]: float(at[c]) for c in self.held},
+            {motion.labels[c]: round(float(at[c]), 9) + 0.0 for c in self.held},
             q,
             position,
             motion.positions(q),

@@ -320,6 +320,8 @@ class _Given:
         cluster = model.clusters[model.nodes[body].cluster]
         place = beside(model, body).index(body)
         turns = motor_rows(model)[:, cluster.spanning_v] @ rates
+        sizes = np.abs(turns)
+        turns[sizes <= NOTHING * np.max(sizes, axis=-2, keepdims=True, initial=0.0)] = 0.0
         b = torque_map(model, rates, cluster)
         (torque_back, torque), most, passive = _torques(model, b, place, passive)
         speed_back, speed = _greatest_speeds(model, turns[..., place])
