@@ -73,6 +73,19 @@ class Chart:
         """The chart at a neighbour (..., nq)."""
         return _turned(self.part, q, self.rows, self.basis)
 
+    def carried(self, there: Points) -> Chart | None:
+        """The chart at the end of a stride, whose motions are turned already.
+
+        None where some of the motions are idle, which turn apart.
+        """
+        n = self.points.n[self.row]
+        if self.basis.shape[1] != n.shape[1]:
+            return None
+        ways = n.T @ self.part.among(self.basis.T).T
+        basis = self.part.whole((there.n[0] @ ways).T).T
+        values = np.linalg.det(self.rows @ basis) if len(self.rows) else self.values
+        return Chart(self.part, there.q[0], self.rows, basis, np.asarray(values), there)
+
     @cached_property
     def slope(self) -> Array:
         """The derivatives (..., n) of the determinant by the motions of the basis.
@@ -92,9 +105,9 @@ class Chart:
             self.points, part.among(rows.reshape(-1, *rows.shape[-2:]))
         )
         weights = self.basis @ adjugate @ inverse.reshape(*rows.shape[:-1], -1)
-        return np.asarray(
-            -np.einsum("...cr,...nrc->...n", weights, part.variation(self.q, self.basis))
-        )
+        change = part.variation(self.q, self.basis)
+        flat = np.swapaxes(weights, -1, -2).reshape(*self.q.shape[:-1], -1, 1)
+        return np.asarray(-(change.reshape(*change.shape[:-2], -1) @ flat)[..., 0])
 
     @property
     def dead(self) -> bool:

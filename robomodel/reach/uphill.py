@@ -387,7 +387,7 @@ class _Way:
         start = yield from self._place(chart, q)
         for _ in range(60):
             moved = yield _Move(start, held, share * motion)
-            part = None if moved is None else climb.met_on(q, moved, held)
+            part = None if moved is None else climb.met_on(q, moved.q[0], held)
             if part == 1.0:
                 break
             share *= part or 0.0
@@ -395,9 +395,9 @@ class _Way:
                 return None
         else:
             return None
-        (there,) = yield _Turn([chart], moved[None])
+        there = yield from self._turned(chart, moved)
         if there.value > SINGULAR:
-            return _Step(moved, there, False)
+            return _Step(there.q, there, False)
         if there.value > -SINGULAR or chart.value < SINGULAR:  # along dead points: back to them
             return (yield from self._back(there))
         at = yield from self._crossing(chart, there, start, share * motion)
@@ -409,12 +409,18 @@ class _Way:
             return chart.placed
         return (yield _Place(q, self.held))
 
+    def _turned(self, chart: Chart, moved: Points) -> _Asking:
+        """A point's chart where a stride has led to, which has its motions if nothing is held."""
+        if not self.held and (there := chart.carried(moved)) is not None:
+            return there
+        return (yield _Turn([chart], moved.q))[0]
+
     def _crossing(self, chart: Chart, last: Chart, start: Points, motion: Array) -> _Asking:
         """The chart at a dead point on a step, about."""
 
         def there(share: float) -> _Asking:
             moved = yield _Move(start, self.held, share * motion)
-            return None if moved is None else (yield _Turn([chart], moved[None]))[0]
+            return None if moved is None else (yield from self._turned(chart, moved))
 
         ends = bracketing((0.0, 1.0), (chart.value, last.value), 1e-6)
         try:
@@ -441,7 +447,7 @@ class _Way:
             moved = yield _Move(start, self.held, way)
             if moved is None:
                 return None
-            (chart,) = yield _Turn([chart], moved[None])
+            chart = yield from self._turned(chart, moved)
         return _Step(chart.q, chart, True) if abs(chart.value) < SINGULAR else None
 
 
@@ -502,9 +508,9 @@ def _placed(part: Part, asked: Sequence[_Place]) -> list[Points]:
     return [found[n] for n in range(len(asked))]
 
 
-def _moved(part: Part, asked: Sequence[_Move]) -> list[Array | None]:
-    """Where motions lead."""
-    found: dict[int, Array | None] = {}
+def _moved(part: Part, asked: Sequence[_Move]) -> list[Points | None]:
+    """The points to which motions lead."""
+    found: dict[int, Points | None] = {}
     for some in _by_held(asked):
         helds = [*dict.fromkeys(asked[n].held for n in some)]
         case = np.array([helds.index(asked[n].held) for n in some], dtype=np.intp)
@@ -512,7 +518,7 @@ def _moved(part: Part, asked: Sequence[_Move]) -> list[Array | None]:
         motions = np.array([part.among(asked[n].motion, asked[n].held) for n in some])
         ways = np.einsum("ncm,nc->nm", starts.n, motions)
         there, ends = part.strides(*helds).stride(starts, ways)
-        found |= {n: there.q[k] if ends[k] == FINE else None for k, n in enumerate(some)}
+        found |= {n: there[[k]] if ends[k] == FINE else None for k, n in enumerate(some)}
     return [found[n] for n in range(len(asked))]
 
 
