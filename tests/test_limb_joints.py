@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cases import few
-from texts import joint, link, loop
+from texts import coupling, joint, link, loop, robot
 
 import robomodel as rm
 from robomodel.dynamics.actuators.envelopes import joint_envelope
@@ -18,6 +18,7 @@ from robomodel.opentree.tree_joints import sheet
 from robomodel.reach import limb
 from robomodel.reach.curves import curve
 from robomodel.reach.limb import Choice
+from robomodel.reach.rotors import rotors
 
 LIMBS = [
     ("parallel_ankle", ("pitch", "roll")),
@@ -323,3 +324,30 @@ def test_sweeps_of_validate_know_no_spins() -> None:
         found[kind] = [(each.kind, each.position) for each in sweep.singularities if each.reached]
         assert all(kind == "dead point" for kind, _ in found[kind])
     assert found["hinges"] == [(kind, pytest.approx(x)) for kind, x in found["balls"]]
+
+
+@pytest.mark.parametrize("lever", [6e-3, 6e-5])
+def test_fingers_that_slides_pull_are_no_rotors(lever: float) -> None:
+    """A screw pulls two fingers by a whiffletree, over two hinges each: the tree is exact.
+
+    Metres by radians are no gear: the outer links of fingers carry the limbs as much as the inner.
+    """
+    parts, near = [link("nut"), link("near_a"), link("near_b")], {"a": 1.5, "b": 1.5}
+    for f in near:
+        parts += [
+            link(f"far_{f}"), link(f"pulled_{f}"),
+            joint(f"near_{f}", "base", f"near_{f}", axis="0 1 0"),
+            joint(f"far_{f}", f"near_{f}", f"far_{f}", "0.04 0 0", axis="0 1 0"),
+            joint(f"pull_{f}", "base", f"pulled_{f}", kind="prismatic", axis="1 0 0"),
+            coupling(f"tendon_{f}", {f"pull_{f}": 1.0, f"near_{f}": -1.5 * lever,
+                                     f"far_{f}": -lever}),
+        ]  # fmt: skip
+    parts += [
+        joint("screw", "base", "nut", kind="prismatic", axis="1 0 0"),
+        coupling("whiffletree", {"screw": 2.0, "pull_a": -1.0, "pull_b": -1.0}),
+    ]
+    model = rm.load(robot(*parts))
+    assert not any(rotors(model, cluster) for cluster in model.clusters)
+    tree = rm.approximate_tree(model)
+    assert set(tree.joint_names) >= {"near_a", "far_a", "near_b", "far_b"}
+    assert tree.verdict.startswith("will do: it moves exactly")

@@ -20,7 +20,8 @@ def rotors(model: Model, cluster: Cluster) -> dict[int, float]:
 
     They are symmetric bodies, and those that couplings alone turn: that carry nothing, are in no
     loop, and are nearly symmetric or turn more than :data:`LEVER` times for one of a joint of their
-    coupling. Files describe rotors with bearings and housings, so that their inertia alone does not
+    coupling; of a hinge and a slide, as of a finger that a tendon pulls, the unit would decide.
+    Files describe rotors with bearings and housings, so that their inertia alone does not
     tell. What a ``mimic`` turns no faster is a finger or a wheel, and what it ties to a slide a
     pinion. Couplings give the positions of all rotors by those of the other joints, so that of a
     differential's gears and its symmetric hand not all are rotors: those with motors are, or those
@@ -38,8 +39,11 @@ def rotors(model: Model, cluster: Cluster) -> dict[int, float]:
         for n, factor in coupling.terms:
             body, row[n] = cluster.bodies[n], factor
             turns = max((abs(k / factor) for i, k in coupling.terms if i != n), default=0.0)
+            kind = type(geometry.links[n].joint)
+            fast = any(abs(k) > LEVER * abs(factor) for i, k in coupling.terms
+                       if i != n and type(geometry.links[i].joint) is kind)  # fmt: skip
             alone = body not in carrying and n not in geometry.looped_bodies
-            geared = alone and (turns > LEVER or _balanced(model, body))
+            geared = alone and (fast or _balanced(model, body))
             if (geared and model.joints[body].name not in seen) or body in result:
                 result[body] = max(result.get(body, 1.0), turns)
             if turns < 1.0:  # no motor turns slower than what it drives
