@@ -268,6 +268,22 @@ def test_what_follows_two_joints_follows_them(offset: float) -> None:
     assert all(len(each.drivers) == 1 and each.linear for each in plain.basis.followers)
 
 
+def test_verdicts_name_joints_on_which_a_tree_does_better() -> None:
+    """Its knee displaces links less than its ankle, and follows much worse."""
+    model = rm.load(robot(*leg(0.36)))
+    with pytest.warns(RuntimeWarning, match=r"keep the loops, or let 'hip', 'ankle' move \(\d"):
+        tree = rm.approximate_tree(model)
+    assert tree.others is not None
+    joints, told = tree.others
+    assert rm.limb_joints(model) == ("hip", "knee")
+    assert joints == ("hip", "ankle")
+    other = rm.approximate_tree(model, joints=joints)
+    assert worst_joint(other.errors)[1].median == told < 0.05
+    assert other.others is None
+    report = str(rm.approximation_errors(model))
+    assert f"or let 'hip', 'ankle' move ({percent(told)})" in report
+
+
 def test_errors_of_followers_are_those_of_their_curve() -> None:
     """By differences of its positions, q̈ = s ẍ + ẋ s' ẋ: whatever inertias are."""
     tree = written_tree(rm.load(robot(*leg(0.1))))

@@ -8,9 +8,11 @@ are given these.
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
 from itertools import chain, combinations
@@ -52,7 +54,7 @@ from robomodel.opentree.gears import Relumped, relumped
 from robomodel.opentree.motors import ending, with_limits, with_motors_at_neutral
 from robomodel.opentree.passive import with_reflected
 from robomodel.opentree.tree_joints import ClusterTree, Following, tree_joints
-from robomodel.reach.limb import without_spins
+from robomodel.reach.limb import finalists, without_spins
 from robomodel.reach.rotors import rotors
 from robomodel.running import uncollected
 from robomodel.tolerances import NOTHING, SAME
@@ -60,6 +62,7 @@ from robomodel.tolerances import NOTHING, SAME
 __all__ = ["approximate_tree"]
 
 ALIKE = 0.9  # of the most that a part displaces: a left and a right leg, at random positions
+FEW_JOINTS = 10  # of a robot's one linkage for which trees on other joints are tried
 _LISTED_ENTRIES = 4  # entries between joints that a warning names
 
 Fit = Literal["range", "lumped"]
@@ -267,12 +270,17 @@ class OpenTree(Model):
             (docs/approximate.md); empty where it could not be computed.
         basis: What it has in common with the other tree of the robot.
         lumped: The tree with links as they are; None if it is this one.
+        others: Joints on which a tree would do better, if this one will not do and others have been
+            tried: their names, and the worst error's median.
     """
 
     kind: Kind = field(kw_only=True, metadata={"program": False})
     errors: Errors = field(kw_only=True, metadata={"program": False})
     basis: Basis = field(kw_only=True, metadata={"program": False})
     lumped: OpenTree | None = field(kw_only=True, default=None, metadata={"program": False})
+    others: tuple[tuple[str, ...], float] | None = field(
+        kw_only=True, default=None, metadata={"program": False}
+    )
 
     @classmethod
     def made(cls, model: Model, **more: Any) -> OpenTree:
@@ -288,7 +296,7 @@ class OpenTree(Model):
             model = with_parameters(model, parameters(self).values)
         lumped = self.lumped and self.lumped.limited
         return OpenTree.made(model, kind=self.kind, errors=self.errors, basis=self.basis,
-                             lumped=lumped)  # fmt: skip
+                             lumped=lumped, others=self.others)  # fmt: skip
 
     @cached_property
     def armature(self) -> Mapping[str, float]:
@@ -325,6 +333,9 @@ class OpenTree(Model):
         words = "will do" if error.median <= GOOD else "with care"
         if error.median > FAIR:
             words = "will not do" + (", keep the loops" if view.loops else "")
+        if error.median > FAIR and self.others:
+            joints, median_ = self.others
+            words += f", or let {few(list(joints))} move ({percent(median_)})"
         low, high = error.interval
         close = any(low <= limit < high for limit in (GOOD, FAIR))
         open_ = f"; other states may give {percent(low)} to {percent(high)}" if close else ""
@@ -407,13 +418,41 @@ class OpenTree(Model):
 @cached_on_model
 def written_tree(model: Model, options: TreeOptions = USUAL) -> OpenTree:
     """The open tree of a robot: exact if it can be, else fitted, else with links as they are."""
-    return judged_tree(model, options).limited
+    return advised_tree(model, options).limited
+
+
+@cached_on_model
+@uncollected()
+def advised_tree(model: Model, options: TreeOptions = USUAL) -> OpenTree:
+    """The same without motors, with the file's limits.
+
+    If it will not do, trees are tried on the joints that come next in the robot's one linkage, if
+    that has few joints.
+    """
+    tree = judged_tree(model, options)
+    if not tree.poor or options.joints:
+        return tree
+    robot = tree.basis.robot
+    linkages = [each for each in robot.clusters if each.kind == "loops"]
+    if len(linkages) != 1 or len(linkages[0].bodies) > FEW_JOINTS:
+        return tree
+    found = list[tuple[float, tuple[str, ...]]]()
+    for bodies in finalists(robot, linkages[0].index, ())[1:]:
+        joints = tuple(robot.joints[body].name for body in bodies)
+        with suppress(ValueError):
+            errors = judged_tree(robot, replace(options, joints=joints)).errors
+            found += [(worst_joint(errors)[1].median, joints)] if errors else []
+    least, joints = min(found, default=(math.inf, ()))
+    if least > FAIR:
+        return tree
+    return OpenTree.made(tree, kind=tree.kind, errors=tree.errors, basis=tree.basis,
+                         lumped=tree.lumped, others=(joints, least))  # fmt: skip
 
 
 @cached_on_model
 @uncollected()
 def judged_tree(model: Model, options: TreeOptions = USUAL) -> OpenTree:
-    """The same without motors, with the file's limits: what armatures, errors and verdicts need."""
+    """The tree without motors, with the file's limits: what armatures, errors and verdicts need."""
     if options.fit == "lumped":
         robot, spins, parts = _parts(model, replace(options, fit="range"))
         if not any(each.bent for each in parts):

@@ -109,15 +109,20 @@ def without_spins(model: Model) -> Model:
     return result
 
 
-@cached_on_model
 def chosen(model: Model, index: int, wanted: tuple[int, ...]) -> tuple[int, ...]:
     """The bodies whose joints carry a cluster, those of ``wanted`` bodies among them.
 
     Raises ValueError if the wanted joints, or no whole joints, determine the cluster.
     """
+    return finalists(model, index, wanted)[0]
+
+
+@cached_on_model
+def finalists(model: Model, index: int, wanted: tuple[int, ...]) -> Sequence[tuple[int, ...]]:
+    """The same, and sets that come next, as far as they are compared: of copies none."""
     choice = Choice(model, model.clusters[index], wanted)
     if (copied := choice.of_copy()) is not None:
-        return copied
+        return [copied]
     sets = list(choice.sets())
     if len(sets) > 1:  # the best are compared again, over the ranges of all of them
         displacements = Displacements.of(model, choice.cluster, choice.start)
@@ -138,7 +143,7 @@ def chosen(model: Model, index: int, wanted: tuple[int, ...]) -> tuple[int, ...]
         sets = choice.ranked(sets, ways)
     if not sets:
         raise choice.refusal()
-    return sets[0]
+    return sets
 
 
 _Ranked: TypeAlias = tuple[float, tuple[float, ...], tuple[int, ...]]

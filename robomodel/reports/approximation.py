@@ -22,7 +22,7 @@ from robomodel.dynamics.lumped import joint_inertias, reflected
 from robomodel.model import Model
 from robomodel.opentree.armatures import Armature, armatures
 from robomodel.opentree.errors import FAIR, percent
-from robomodel.opentree.tree import OpenTree, judged_tree
+from robomodel.opentree.tree import OpenTree, advised_tree
 from robomodel.reports.document import (
     Bullets,
     Cell,
@@ -222,7 +222,7 @@ def approximation_errors(
     """
     if samples < 1:
         raise ValueError(f"samples must be at least 1, got {samples}")
-    tree = judged_tree(model)
+    tree = advised_tree(model)
     lumped = _beside(tree)
     view = tree.basis.view
     return ApproximationErrors(
