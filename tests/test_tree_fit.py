@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import warnings
 from unittest.mock import Mock
 
@@ -14,10 +15,10 @@ from texts import coupling, four_bar, joint, link, loop, robot
 import robomodel as rm
 from robomodel.arrays import Array
 from robomodel.dynamics.kinematics.state import neutral_jacobian
-from robomodel.dynamics.physical import CannotExistError, ParameterPrior
+from robomodel.dynamics.physical import CannotExistError, Cone, ParameterPrior
 from robomodel.dynamics.tree_map import TreeMap
 from robomodel.model.derived import neutral_positions
-from robomodel.model.parameters import parameters
+from robomodel.model.parameters import ENTRIES, parameters
 from robomodel.opentree import fit
 from robomodel.opentree.errors import Measure
 from robomodel.opentree.fit import Problem
@@ -470,3 +471,22 @@ def test_what_is_known_at_neutral_without_compiling(name: str) -> None:
         np.testing.assert_allclose(found[joint_name], at, rtol=0, atol=1e-12)
     g = model.constraint_jacobian(model.neutral())
     np.testing.assert_allclose(neutral_jacobian(model), g, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(("thickness", "fits"), [(1e-4, True), (0.0, False), (-1e-12, False)])
+def test_fitted_bodies_have_mass_in_all_directions(thickness: float, fits: bool) -> None:
+    """A rod without thickness has moments of which one is the others' sum, but for rounding."""
+    tree = rm.approximate_tree(rm.robots.load("planar_leg_linkage"))
+    nominal, none = parameters(tree).values, np.zeros((0, tree.nv))
+    free = np.arange(len(nominal)) < 10
+    cones = [Cone.of(0, nominal[:10])]
+    problem = Problem(tree, (), free, nominal, cones, np.zeros(0, int), none, none, none, none,
+                      np.zeros(0), np.zeros(10))  # fmt: skip
+    along = np.array([1.0, 2.0, 0.0]) / math.sqrt(5.0)
+    sizes = 0.4 * np.outer(along, along) + thickness * np.eye(3)  # integrals of x xᵀ
+    inertia = np.trace(sizes) * np.eye(3) - sizes
+    body = [2.0, 0.0, 0.0, 0.0, *(inertia[i, k] for i, k in ENTRIES)]
+    made = problem.at(np.array(body) - nominal[:10])
+    assert (made is not None) == fits
+    if made is not None:
+        rm.write_mjcf(made, io.StringIO())  # refuses moments that MuJoCo does not take

@@ -35,7 +35,6 @@ from robomodel.model.model import Model
 from robomodel.model.parameters import (
     ENTRIES,
     INERTIAL,
-    body_fault,
     of_joints,
     parameters,
     pseudo_inertia,
@@ -193,14 +192,16 @@ class Problem:
     def at(self, z: Array) -> Model | None:
         """The tree with these parameters, to the digits that are written.
 
-        None where these digits are those of a body that cannot exist.
+        None where these digits are not those of a body with mass in all three directions, which
+        formats and simulators take however they round.
         """
         values = self.nominal.copy()
         values[self.free] += z
         values = self._images.mean(values)
         filed = parameters(self.tree).values
         rounded = np.array([float(f"{each:.9g}") for each in values])
-        if any(body_fault(rounded[cone.at]) for cone in self.cones):
+        bodies = [pseudo_inertia(rounded[cone.at].tolist()) for cone in self.cones]
+        if bodies and np.min(np.linalg.eigvalsh(bodies)) <= 0.0:
             return None
         return with_parameters(self.tree, np.where(self.free, rounded, filed))
 
