@@ -176,8 +176,7 @@ def find_actuators(
     """The actuators of the file's transmissions; if it has none, one for each driven joint.
 
     ``loaded``: bodies on which other bodies, loops or springs hang; ``freedoms`` of each cluster.
-    Raises DescriptionError for
-    losses at a coupling that is not that of a motor's rotor.
+    Raises DescriptionError for losses at a coupling that is not that of a motor's rotor.
     """
     by_name = {joint.name: joint for joint in joints}
     carrying = {node.parent for node in nodes}
@@ -358,9 +357,9 @@ def _of_joints(
 
     Independent joints with a rotor or an effort limit get one, too. An effort limit alone does not
     count in a linkage that has motors on other joints, as many as it has freedoms; and it counts on
-    dependent joints where all these are no more than its freedoms. Where several
-    rotors turn with several joints (differentials, parallel belts), each joint takes an unused
-    rotor with the fewest other joints.
+    dependent joints where all these are no more than its freedoms. Where several rotors turn with
+    several joints (differentials, parallel belts), each joint takes an unused rotor with the fewest
+    other joints.
     """
     rotors = tree.shafts(motors)
     motorized = [joint.cluster for joint in tree.joints.values() if joint.name in motors]
