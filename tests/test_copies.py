@@ -6,16 +6,18 @@ import warnings
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 from agreement import close
 from linkage_family import instance
-from texts import joint, link, robot
+from texts import joint, link, loop, robot
 
 import robomodel as rm
 from robomodel.mechanism.continuation import Limits
 from robomodel.mechanism.copies import images
+from robomodel.mobility import exploration
 from robomodel.mobility.decision import Decided, decided_as, decision_on
 from robomodel.mobility.exploration import ClosedConfigurations, NamelessProblem, explore
 from robomodel.model.build import _Builder
@@ -159,6 +161,29 @@ def problem(model: rm.Model, index: int) -> NamelessProblem:
     bodies = builder.groups[index]
     posed = builder._constrained(bodies).problem(builder.tree_constraints_on[bodies.start])
     return NamelessProblem.of(posed)
+
+
+def test_rounded_linkages_that_are_drawn_closed_are_searched_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Axes that are off by a millionth are parallel where it is drawn, and nowhere else."""
+    turned = joint("pin", "crank", "coupler", "0 0.5 0", rpy="1e-6 0 0")
+    closing = loop("closing", "revolute", "coupler", "rocker", "1.1 0 0", "0.1 0.5 0")
+    closing = closing.replace('xyz="1.1 0 0"', 'xyz="1.1 0 0" rpy="-1e-6 0 0"')
+    text = robot(*map(link, ("crank", "coupler", "rocker")), joint("a", "base", "crank"), turned,
+                 joint("b", "base", "rocker", "1 0 0"), closing)  # fmt: skip
+    one = problem(loaded(text, mend=False), 0).problem
+    assert float(one.geometry.gap(one.start)) < 1e-12
+    counted, tries = exploration.close, list[int]()
+
+    def closing_counted(*given: Any, **options: Any) -> Any:
+        tries.append(options.get("iterations", 0))
+        return counted(*given, **options)
+
+    monkeypatch.setattr(exploration, "close", closing_counted)
+    found = exploration.sample(one)
+    assert len(found.drawn) == 1
+    assert tries.count(30) == 1
 
 
 def test_analyses_start_from_those_of_copies() -> None:

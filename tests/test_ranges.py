@@ -505,17 +505,17 @@ def test_what_several_joints_go_along_is_walked_once(monkeypatch: pytest.MonkeyP
         assert np.array_equal(joined(*pair).q, path.q)
 
 
-def free_five_bar() -> rm.Model:
-    """Two cranks of 0.3 m, 0.1 m apart, with links of 0.5 m: both cranks turn fully."""
+def free_five_bar(apart: float, ahead: float) -> rm.Model:
+    """Two cranks of 0.3 m, so far apart, with links that meet in the middle, so far ahead."""
     return rm.load(
         robot(
             link("a"), link("b"), link("c"), link("d"),
             hinge("A", "base", "a", "0 0 0", None),
-            hinge("B", "base", "b", "0.1 0 0", None),
+            hinge("B", "base", "b", f"{apart} 0 0", None),
             hinge("C", "a", "c", "0 0 0.3", None),
             hinge("D", "b", "d", "0 0 0.3", None),
-            loop("tip", "revolute", "c", "d", f"0.05 0 {math.sqrt(0.2475)!r}",
-                 f"-0.05 0 {math.sqrt(0.2475)!r}", HINGE),
+            loop("tip", "revolute", "c", "d", f"{apart / 2} 0 {ahead!r}",
+                 f"{-apart / 2} 0 {ahead!r}", HINGE),
         ),
         independent=["A", "B"],
     )  # fmt: skip
@@ -523,7 +523,7 @@ def free_five_bar() -> rm.Model:
 
 def test_hinges_that_turn_fully_are_known_without_a_climb(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where walks lead tells it of both cranks, whose ends are apart by less than both links."""
-    model = free_five_bar()
+    model = free_five_bar(0.1, math.sqrt(0.2475))  # links of 0.5 m: both cranks turn fully
     angles = np.random.default_rng(1).uniform(0.0, math.tau, (2, 10000))
     apart = np.hypot(0.1 + 0.3 * (np.sin(angles[1]) - np.sin(angles[0])),
                      0.3 * (np.cos(angles[1]) - np.cos(angles[0])))  # fmt: skip
@@ -636,17 +636,7 @@ def test_motors_of_an_ankle_end_where_pitch_and_roll_do() -> None:
 @pytest.mark.slow
 def test_mirrored_joints_have_mirrored_ranges() -> None:
     """A five-bar, symmetric about x = 0.2, without limits: of two freedoms."""
-    model = rm.load(
-        robot(
-            link("a"), link("b"), link("c"), link("d"),
-            hinge("A", "base", "a", "0 0 0", None),
-            hinge("B", "base", "b", "0.4 0 0", None),
-            hinge("C", "a", "c", "0 0 0.3", None),
-            hinge("D", "b", "d", "0 0 0.3", None),
-            loop("tip", "revolute", "c", "d", "0.2 0 0.3", "-0.2 0 0.3", HINGE),
-        ),
-        independent=["A", "B"],
-    )  # fmt: skip
+    model = free_five_bar(0.4, 0.3)
     for one, other in (("A", "B"), ("C", "D")):
         first, second = rm.joint_range(model, one), rm.joint_range(model, other)
         assert (first.lower, first.upper) == pytest.approx((-second.upper, -second.lower), abs=1e-9)

@@ -101,8 +101,8 @@ def _sampled(problem: ClusterProblem) -> ClosedConfigurations | Open:
         batches.append((q[good], gaps[good]))
         closed, nearly = (sum(np.count_nonzero(gap <= most) for _, gap in batches)
                           for most in (enough, problem.tolerance.gap))  # fmt: skip
-        # of a rounded mechanism that is drawn closed no other configuration may be
-        if closed >= GUESSES // 2 or (closed <= 1 and nearly >= GUESSES // 2):
+        # of a rounded mechanism that is drawn closed no other configuration may be closed
+        if closed >= GUESSES // 2 or (closed == 1 and nearly >= GUESSES // 2):
             break
     q, gaps = (np.concatenate(parts) for parts in zip(*batches, strict=True))
     q = q[gaps <= enough]

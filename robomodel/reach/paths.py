@@ -197,7 +197,7 @@ def halves_from(
     """The path from q on which ``held`` columns rest and a joint of ``column`` moves.
 
     Its halves, back and forth, to be followed (:func:`walk`). They end at dead points of the
-    columns ``telling``. None where more than one freedom is left beside spins of rods. Joints that
+    columns ``telling``. Empty where more than one freedom is left beside spins of rods. Joints that
     q has beyond a limit may go back, but no further.
     """
     motions = without_idle(part.null(q, held), part.interest)
