@@ -772,3 +772,53 @@ def test_draws_are_within_narrow_limits_of_dependent_joints(robot: str, joint: s
     drawn = np.array([model.random_configuration(seed) for seed in range(8)])
     assert not model.check(drawn)
     assert np.ptp(drawn, axis=0).max() > 1e-3
+
+
+def boom(size: float = 1.0, way: float = 1.0) -> str:
+    """A boom, and the cylinder that lifts it, drawn open; ``way``: of the rod's axis."""
+    ends = sorted((0.25 * way * size, 0.48 * way * size))
+    rod = f'<limit lower="{ends[0]}" upper="{ends[1]}"/><initial position="{0.3 * way * size}"/>'
+    return robot(
+        link("boom"), link("barrel"), link("rod"),
+        joint("boom", "base", "boom", f"0 0 {0.2 * size}", kind="revolute", axis="0 1 0",
+              more='<limit lower="-1.2" upper="0.6"/><initial position="-0.3"/>'),
+        joint("barrel", "base", "barrel", f"{0.15 * size} 0 {0.1 * size}", axis="0 1 0"),
+        joint("rod", "barrel", "rod", kind="prismatic", axis=f"0 0 {way}", more=rod),
+        loop("pin", "revolute", "rod", "boom", to=f"{0.45 * size} 0 {0.05 * size}",
+             more='<axis xyz="0 1 0"/>'),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("size", "way"), [(0.01, 1.0), (50.0, 1.0), (1.0, -1.0)])
+def test_slides_close_alike_in_all_sizes(size: float, way: float) -> None:
+    """Neither neutral nor the nearest closed configuration hangs on units or ways of axes."""
+    one, other = rm.load(boom()), rm.load(boom(size, way))
+    q = one.configuration({"boom": 0.1})
+    off = np.array([0.02, 0.0, 0.03])
+    ends = [(m.neutral(), m.close(m.configuration({"boom": 0.1}) + off * [1.0, 1.0, unit]))
+            for m, unit in ((one, 1.0), (other, size * way))]  # fmt: skip
+    for mine, others in zip(*ends, strict=True):
+        np.testing.assert_allclose(mine, others / [1.0, 1.0, size * way], atol=1e-9)
+    # shares of the largest offset, 0.45 m, are added to radians
+    share = np.array([1.0, 1.0, 1.0 / np.hypot(0.45, 0.05)])
+    motion = one.constraint_jacobian(ends[0][1])[:, 0] * share
+    way_back = (q + off - ends[0][1]) * share
+    assert abs(motion @ way_back) < 1e-9 * np.linalg.norm(motion)
+
+
+def test_a_small_rack_turns_a_four_bar() -> None:
+    """Radians per metre are no measure of how independent conditions are."""
+    text = robot(
+        link("rack"), link("crank"), link("coupler"), link("rocker"),
+        joint("rack", "base", "rack", kind="prismatic", axis="1 0 0",
+              more='<limit lower="-1.5e-4" upper="3e-4"/>'),
+        joint("crank", "base", "crank", more='<initial position="1.3"/>'),
+        joint("elbow", "crank", "coupler", "0.0012 0 0", more='<initial position="-1.1"/>'),
+        joint("rocker", "base", "rocker", "0.004 0 0", more='<initial position="1.6"/>'),
+        coupling("mesh", {"crank": 1.0, "rack": -4000.0}, 1.3),
+        loop("closing", "revolute", "coupler", "rocker", "0.0042 0 0", "0.0025 0 0"),
+    )  # fmt: skip
+    model = rm.load(text)
+    assert model.nv == 1
+    reach = rm.joint_range(model, "crank")
+    np.testing.assert_allclose((reach.lower, reach.upper), (0.7, 2.5), atol=1e-9)

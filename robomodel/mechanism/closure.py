@@ -150,6 +150,29 @@ class Geometry:
             ]
         return max(lengths, default=0.0) or 1.0
 
+    @cached_property
+    def unit(self) -> Array:
+        """Units of the columns: 1 rad, and ``scale`` [m], which are comparable."""
+        motions = [motion for link in self.links for motion in link.joint.subspace]
+        slide = [any(motion.linear) and not any(motion.angular) for motion in motions]
+        return np.where(slide, self.scale, 1.0)
+
+    @cached_property
+    def row_unit(self) -> Array:
+        """Factors of the rows: gaps become shares of ``scale``; couplings have length 1."""
+        units: list[float] = []
+        for loop in self.loops:
+            for row in loop.rows:
+                if isinstance(row, Polynomial):
+                    units.append(1.0 / self.unit[self.links[row.joint].v])
+                else:
+                    angular = isinstance(row, Perpendicular | Aligned)
+                    units.append(1.0 if angular else 1.0 / self.scale)
+        for coupling in self.linear:
+            sizes = [k * self.unit[self.links[link].v] for link, k in coupling.terms]
+            units.append(1.0 / math.hypot(*sizes))
+        return np.array(units)
+
     def conditions(
         self, q: Vector, qd: Vector | None = None
     ) -> tuple[list[Scalar], list[list[Scalar]], list[Scalar]]:
@@ -361,9 +384,9 @@ def close(
 ) -> tuple[Array, Array]:
     """Damped Newton steps from q (..., nq) to closed configurations, each by itself.
 
-    A step has the least norm and moves joints in loops by at most half a unit (radian or metre).
-    It is shortened while it does not reduce the conditions, so that the loops stay on the branch of
-    the guess where they can.
+    A step has the least norm and moves joints in loops by at most half a unit; units are radians
+    and sizes of the linkage, so that nothing hangs on metres. It is shortened while it does not
+    reduce the conditions, so that the loops stay on the branch of the guess where they can.
 
     Args:
         geometry: The cluster's.
@@ -391,36 +414,42 @@ def close(
     if len(q) >= MANY_AT_ONCE:
         selected = [row for row in selected if row in geometry.opening]
     solved = geometry.only(selected)
+    unit, row_unit = geometry.unit, geometry.row_unit[sorted(selected)]
+    sizes = 1.0 / row_unit  # of a gap in the units of conditions
+    if isinstance(keep, Joints):
+        sizes = np.concatenate([sizes, unit[list(keep.columns)]])
 
     def conditions(at: Array, index: NDArray[np.intp]) -> tuple[Array, Array]:
         values, jacobian, _ = solved.evaluate(at)
+        values, jacobian = values * row_unit, jacobian * unit * row_unit[:, None]
         if isinstance(keep, Joints):
             columns = list(keep.columns)
             origin = np.broadcast_to(keep.origin, start.shape)[index]
             target = np.broadcast_to(keep.way, (len(start), len(columns)))[index]
-            unit = np.tile(np.eye(geometry.nv)[columns], (len(at), 1, 1))
-            missing = geometry.difference(origin, at, columns) - target
+            moved = np.tile(np.eye(geometry.nv)[columns], (len(at), 1, 1))
+            missing = (geometry.difference(origin, at, columns) - target) / unit[columns]
             values = np.concatenate([values, missing], axis=1)
-            jacobian = np.concatenate([jacobian, unit], axis=1)
+            jacobian = np.concatenate([jacobian, moved], axis=1)
         return values, jacobian[:, :, free]
 
     values, jacobian = conditions(q, np.arange(len(q)))
     size = np.linalg.norm(values, axis=1)
-    worst: Array = _largest(values)
+    worst: Array = _largest(values * sizes)
     damping = np.ones(len(q))
     active = np.flatnonzero(np.isfinite(size) & np.isfinite(jacobian).all(axis=(1, 2)))
     values, jacobian = values[active], jacobian[active]
     for _ in range(iterations):
         if not len(active):
             break
-        away = geometry.difference(q[active], start[active])[:, free] if nearest else None
-        shares = _shares(geometry, jacobian, rank)
+        away = geometry.difference(q[active], start[active]) / unit if nearest else None
+        away = None if away is None else away[:, free]
+        shares = _shares(jacobian, rank)
         step = _newton_step(values, jacobian, away, shares, isinstance(keep, Joints))
         longest = np.maximum(_largest(step[:, looped]), TINY)
         step *= (damping[active] * np.minimum(1.0, 0.5 / longest))[:, None]
         move = np.zeros((len(active), geometry.nv))
         move[:, free] = step
-        trial = geometry.integrate(q[active], move)
+        trial = geometry.integrate(q[active], move * unit)
         trial_values, trial_jacobian = conditions(trial, active)
         trial_size = np.linalg.norm(trial_values, axis=1)
         better = trial_size < size[active] * (1 - 1e-4 * damping[active])
@@ -433,7 +462,7 @@ def close(
         accepted = active[better]
         q[accepted] = trial[better]
         size[accepted] = trial_size[better]
-        worst[accepted] = _largest(trial_values[better])
+        worst[accepted] = _largest(trial_values[better] * sizes)
         values[better], jacobian[better] = trial_values[better], trial_jacobian[better]
         # at the rounding level, or where a step does not help near it, the search ends at once
         goal = CLOSED if nearest else EXACTLY_CLOSED
@@ -443,14 +472,13 @@ def close(
     return q.reshape(*batch, q.shape[-1]), worst.reshape(batch)
 
 
-def _shares(geometry: Geometry, jacobian: Array, rank: float) -> Array:
+def _shares(jacobian: Array, rank: float) -> Array:
     """For each K (n, rows, columns) the share of the largest singular value that counts as zero.
 
     It is ``rank``, but where nothing opens the loops: there the largest itself is rounding.
     """
     size = np.linalg.norm(jacobian, axis=(1, 2))
-    least = COUNTS * min(1.0, geometry.scale)
-    shares: Array = rank * np.maximum(1.0, least / np.maximum(size, TINY))
+    shares: Array = rank * np.maximum(1.0, COUNTS / np.maximum(size, TINY))
     return shares
 
 

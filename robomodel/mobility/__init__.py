@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,14 +16,7 @@ import numpy as np
 from robomodel.arrays import Array, Mask
 from robomodel.errors import DescriptionError, Source, few
 from robomodel.mechanism.closure import COUNTS, Geometry
-from robomodel.mechanism.constraints import (
-    OUTSIDE,
-    BodyAnchor,
-    Constraint,
-    Link,
-    Perpendicular,
-    Polynomial,
-)
+from robomodel.mechanism.constraints import OUTSIDE, BodyAnchor, Constraint, Link
 from robomodel.tolerances import CLOSED, SINGULAR, WITHIN
 
 
@@ -45,11 +37,6 @@ class SpanningColumn:
     part: bool
     length: bool  # metres rather than radians
     limits: tuple[float, float]
-
-
-def column_units(columns: Sequence[SpanningColumn], scale: float) -> Array:
-    """Units of the columns [rad, or ``scale`` m], in which metres and radians are comparable."""
-    return np.array([scale if column.length else 1.0 for column in columns])
 
 
 def column_limits(columns: Sequence[SpanningColumn]) -> tuple[Array, Array]:
@@ -101,22 +88,12 @@ class ClusterProblem:
     @property
     def unit(self) -> Array:
         """Units of the columns, in which metres and radians are comparable."""
-        return column_units(self.columns, self.scale)
+        return self.geometry.unit
 
     @property
     def row_unit(self) -> Array:
         """Factors of the rows: gaps become shares of the cluster's length, sines stay."""
-        units = []
-        for loop in self.geometry.loops:
-            for row in loop.rows:
-                if isinstance(row, Polynomial):
-                    column = self.geometry.links[row.joint].v
-                    angular = not self.columns[column].length
-                else:
-                    angular = isinstance(row, Perpendicular)
-                units.append(1.0 if angular else 1.0 / self.scale)
-        units += [1.0 / math.hypot(*(x for _, x in c.terms)) for c in self.geometry.linear]
-        return np.array(units)
+        return self.geometry.row_unit
 
     @property
     def limits(self) -> tuple[Array, Array]:

@@ -15,7 +15,7 @@ from robomodel.errors import few
 from robomodel.mechanism.closure import Geometry
 from robomodel.mechanism.constraints import Constraint, Link
 from robomodel.mechanism.joints import JointModel, Planar
-from robomodel.mobility import SpanningColumn, column_units
+from robomodel.mobility import SpanningColumn
 from robomodel.model.options import LABELS
 from robomodel.scalars import is_zero, value_of
 from robomodel.spatial import RigidInertia, Transform
@@ -373,7 +373,7 @@ def spanning_start(cluster: Cluster, q: Array) -> Array:
 
 def velocity_units(model: Model, cluster: Cluster) -> Array:
     """Units in which a cluster's spanning velocities are comparable: 1 rad, or its size [m]."""
-    return column_units(columns_of(model, cluster), cluster.geometry.scale)
+    return cluster.geometry.unit
 
 
 def position_labels(name: str, joint: JointModel) -> list[str]:

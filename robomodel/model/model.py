@@ -481,7 +481,10 @@ class Model:
     # ---- configurations
 
     def neutral(self) -> Array:
-        """A closed, regular configuration, at zero or as near to it as joint limits allow.
+        """A closed, regular configuration within joint limits, near where the file starts.
+
+        That is zero, or the initial positions of joints. Linkages close as near to it as can be, in
+        radians and sizes of the linkage.
 
         Returns:
             q: The configuration (nq,): metres, radians, unit quaternions.
@@ -620,6 +623,8 @@ class Model:
 
     def close(self, q: ArrayLike, *, parameters: Mapping[str, ArrayLike] | None = None) -> Array:
         """The closed configuration nearest to q; quaternions are normalised.
+
+        Nearest in radians and, for slides, sizes of the linkage.
 
         Of a batch, configurations that cannot be closed are not-a-number, each for itself, with a
         RuntimeWarning.

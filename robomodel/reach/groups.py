@@ -23,8 +23,6 @@ from robomodel.mechanism.compiled import CompiledGeometry, compiled
 from robomodel.mechanism.constraints import (
     LinearConstraint,
     LoopConstraint,
-    Perpendicular,
-    Polynomial,
 )
 from robomodel.mechanism.continuation import (
     CROSSING,
@@ -88,18 +86,6 @@ def kept_rows(cluster: Cluster) -> Iterator[int]:
             if keep is None or (number, r) in keep:
                 yield n
             n += 1
-
-
-def _row_units(geometry: Geometry, slides: Sequence[bool]) -> Array:
-    """Factors of loops' rows: gaps become shares of the cluster's size, sines stay."""
-    units: list[float] = []
-    for loop in geometry.loops:
-        for row in loop.rows:
-            length = not isinstance(row, Perpendicular)
-            if isinstance(loop, Polynomial):
-                length = slides[geometry.links[loop.joint].v]
-            units.append(1.0 / geometry.scale if length else 1.0)
-    return np.array(units)
 
 
 @dataclass(frozen=True, eq=False)
@@ -593,7 +579,7 @@ class _Splitting:
         self.place = {link.v: link.q for link in geometry.links if link.joint.nv == 1}
         self.hinges = {link.v for link in geometry.links if isinstance(link.joint, Revolute)}
         self.start = spanning_start(cluster, np.array(cluster.start))
-        self.rows = geometry.row_columns[: len(_row_units(geometry, self.slides))]
+        self.rows = geometry.row_columns[: geometry.rows - len(geometry.linear)]
         self.looped = sorted({c for mine in self.rows for c in mine})
         chosen = [n for n, _ in enumerate(geometry.linear)
                   if n >= len(cluster.pivots) or cluster.pivots[n] is not None]  # fmt: skip
@@ -695,7 +681,7 @@ class _Splitting:
         """Each group's number of independent conditions: of all singular values the greatest."""
         geometry, total = self.geometry, sum(b.shape[1] for b in bases) - self.cluster.nv
         k = geometry.evaluate(self.start)[1][: len(self.rows)]
-        k = k * _row_units(geometry, self.slides)[:, None]
+        k = k * geometry.row_unit[: len(self.rows), None]
         values = [(float(s), n) for n, (mine, basis) in enumerate(zip(found, bases, strict=True))
                   for s in np.linalg.svd(k[:, mine] @ basis, compute_uv=False)]  # fmt: skip
         values.sort(reverse=True)
@@ -710,7 +696,7 @@ class _Splitting:
         geometry, cluster, start = self.geometry, self.cluster, self.start
         solved, others = self._conditions(mine)
         place = {c: n for n, c in enumerate(mine)}
-        row_unit = _row_units(geometry, self.slides)[list(solved)]
+        row_unit = geometry.row_unit[list(solved)]
         mechanism = GroupMechanism(
             compiled_geometry(self.model, cluster.index).only(solved),
             np.array(mine),

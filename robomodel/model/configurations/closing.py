@@ -95,7 +95,7 @@ class Independent:
 
 @dataclass(frozen=True)
 class Nearest:
-    """Where the loops close is as near to ``origin`` (nq) as can be."""
+    """Where the loops close is as near to ``origin`` (nq) as can be, in rad and linkages' sizes."""
 
     origin: Vector
 
@@ -110,13 +110,15 @@ class Nearest:
             constraint, at = cluster.constraint, q[cluster.q]
             if not isinstance(constraint, LoopConstraint):
                 continue
-            basis = np.linalg.qr(np.array(constraint.expand))[0].T.tolist()  # as couplings allow
+            unit = cluster.geometry.unit[:, None]
+            allowed = np.linalg.qr(np.array(constraint.expand) / unit)[0]  # by couplings
+            basis, measures = (unit * allowed).T.tolist(), (allowed / unit).T.tolist()
             values, jacobian = constraint.rows(at)
             rows = [[dot(row, direction) for direction in basis] for row in jacobian]
             origin, away = self.origin[cluster.q], list[Scalar]()
             for body, part, _ in joint_slices(model, cluster):
                 away += model.nodes[body].joint.displacement(at[part], origin[part])
-            along = [dot(direction, away) for direction in basis]
+            along = [dot(measure, away) for measure in measures]
             open_ = added(values, [dot(row, along) for row in rows])
             forces = Factorization(gram(rows, rows)).solve(open_)
             pulled = [dot([row[i] for row in rows], forces) for i in range(len(basis))]
