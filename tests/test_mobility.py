@@ -144,13 +144,19 @@ def test_a_shaft_in_two_bearings_moves_as_in_one() -> None:
     close(one.q[-1], other.q[-1], 1e-10)
 
 
-@pytest.mark.parametrize(("seed", "noise"), [(2, 0.0), (2, 1e-6), (4, 0.0)])
+@pytest.mark.parametrize(("seed", "noise"), [(2, 0.0), (2, 1e-6), (4, 0.0), (12, 0.0)])
 def test_what_gives_at_first_order_only_is_refused(seed: int, noise: float) -> None:
     """Newton's method ends where it stands, or next to it, and with it all samples of its rank."""
     with pytest.raises(
         rm.DescriptionError, match=r"mobility 0.*to first order only: moved by 0\.2"
     ):
-        rm.load(instance("shaky ring", 2, noise)[0])
+        rm.load(instance("shaky ring", seed, noise)[0])
+
+
+@pytest.mark.parametrize("seed", [5, 17, 24, 29, 30, 47])
+def test_a_rigid_ring_that_is_drawn_closed_is_refused(seed: int) -> None:
+    """All that is nearly closed around what is drawn is one configuration."""
+    assert loaded(instance("shaky ring", seed, 0.0)[0]) is None
 
 
 @pytest.mark.slow

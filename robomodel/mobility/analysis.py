@@ -201,6 +201,7 @@ def _generic(
         problem = replace(problem, tolerance=replace(problem.tolerance, rank=SINGULAR))
         explored = explore(problem)
     if not explored.apart:  # all samples are one configuration: it is mobile to first order only
+        remark = remark or _at_first_order(problem, explored)
         return problem, explored, 0, remark or "; it moves to first order only"
     return problem, explored, columns - explored.rank, remark
 

@@ -42,6 +42,7 @@ from robomodel.tolerances import CLOSED, MOVES, NOTHING, SAME, TINY
 GUESSES = 24
 MOST_ROUNDED = 0.02  # of the cluster's size: a gap that may be put down to rounding
 FEW_OFF, ONE = 4, 1e-3  # as many samples that are no further apart [rad, sizes] are one
+NEAR_ONE = 0.1  # and so far around one a gap that rounding explains may stay, at first order
 # of the median of the least singular values: less is near a singular configuration
 REGULAR_POINT = 0.01
 NEAR_START = 0.01  # of the cluster's size: a start as near to closing says where to close
@@ -101,14 +102,33 @@ def _sampled(problem: ClusterProblem) -> ClosedConfigurations | Open:
         batches.append((q[good], gaps[good]))
         closed, nearly = (sum(np.count_nonzero(gap <= most) for _, gap in batches)
                           for most in (enough, problem.tolerance.gap))  # fmt: skip
-        # of a rounded mechanism that is drawn closed no other configuration may be closed
-        if closed >= GUESSES // 2 or (closed == 1 and nearly >= GUESSES // 2):
+        # of a rounded mechanism that is drawn closed no other configuration may be closed; one that
+        # moves to first order only is nearly closed around the one alone
+        if closed >= GUESSES // 2 or (
+            closed == 1 and nearly >= GUESSES // 2 and _moves(problem, batches)
+        ):
             break
     q, gaps = (np.concatenate(parts) for parts in zip(*batches, strict=True))
     q = q[gaps <= enough]
     if not len(q):
         return Open(best, smallest, smallest <= exact)
     return ClosedConfigurations(problem, q, smallest)
+
+
+def _moves(problem: ClusterProblem, batches: Sequence[tuple[Array, Array]]) -> bool:
+    """True if nearly closed configurations are not all near the one that is closed best."""
+    q, gaps = (np.concatenate(parts) for parts in zip(*batches, strict=True))
+    off = _apart(problem, q[[int(np.argmin(gaps))]], q[gaps <= problem.tolerance.gap])
+    return median(np.max(np.abs(off), axis=1)) > NEAR_ONE
+
+
+def _apart(problem: ClusterProblem, at: Array, q: Array) -> Array:
+    """The ways from one configuration (1, nq) to others but for full turns, in comparable units."""
+    away = problem.geometry.difference(at, q)
+    length = np.array([column.length for column in problem.columns])
+    turns = np.where(length, 0.0, np.round(away / (2.0 * math.pi)))
+    off: Array = (away - turns * 2.0 * math.pi) / problem.unit
+    return off
 
 
 def _closed_in_parts(
@@ -318,10 +338,7 @@ class ClosedConfigurations:
     @property
     def apart(self) -> bool:
         """True if the samples differ by more than full turns of joints."""
-        away = np.abs(self.problem.geometry.difference(self.samples[:1], self.samples))
-        length = np.array([column.length for column in self.problem.columns])
-        turns = np.where(length, 0.0, np.round(away / (2.0 * math.pi)))
-        off = (away - turns * 2.0 * math.pi) / self.problem.unit
+        off = _apart(self.problem, self.samples[:1], self.samples)
         return len(off) < FEW_OFF or bool(np.max(np.abs(off), initial=0.0) > ONE)
 
     @cached_property
