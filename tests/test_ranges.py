@@ -718,3 +718,30 @@ def test_ranges_of_gear_trains_are_intersections(seed: int) -> None:
         assert np.allclose((found.lower, found.upper), mine, rtol=0.0, atol=1e-12)
         by = names[int(np.argmax(own[0]))], names[int(np.argmin(own[1]))]
         assert (found.lower_end.by, found.upper_end.by) == (by if rates[n] > 0.0 else by[::-1])
+
+
+def test_a_screw_of_many_turns_goes_to_its_limits() -> None:
+    """A nut of 2 mm per radian tilts an arm; its path is 130 rad long."""
+    model = rm.load(
+        robot(
+            link("nut"), link("slider"), link("arm"), link("rod"),
+            joint("screw", "base", "nut", kind="screw", axis="1 0 0",
+                  more=f'<pitch value="0.002"/>{limits(-30.0, 60.0)}'),
+            joint("bearing", "nut", "slider", axis="1 0 0"),
+            hinge("arm", "base", "arm", "0.1 0 0.2", None, '<initial position="0.2"/>'),
+            hinge("rod", "slider", "rod", "0.02 0 0", None),
+            loop("pin", "revolute", "rod", "arm", "0.12 0 0", "0.02 0 -0.15", more=HINGE),
+        )
+    )  # fmt: skip
+    bearing, arm = (rm.joint_range(model, name) for name in ("bearing", "arm"))
+    np.testing.assert_allclose((bearing.lower, bearing.upper), (-60.0, 30.0), atol=1e-9)
+    ends = [float(model.joint_positions(model.configuration({"screw": x}))["arm"])
+            for x in (60.0, -30.0)]  # fmt: skip
+    np.testing.assert_allclose((arm.lower, arm.upper), ends, atol=1e-9)
+    assert arm.lower_by == arm.upper_by == "screw"
+    assert model.is_reachable(model.configuration({"screw": 59.0}))
+    drawn = [
+        float(model.joint_positions(model.random_configuration(n))["screw"]) for n in range(99)
+    ]
+    assert min(drawn) < -25.0
+    assert max(drawn) > 55.0

@@ -29,7 +29,8 @@ WALK_STRIDE = 0.15  # [rad, sizes] of several freedoms: of 768 none ended where 
 WALK_ALONG = 0.1  # the same along paths of one freedom
 SHORTEST_SHARE = 1e-4  # share of a stride below which halving does not go
 LONGEST_LEAD = 200  # strides at most to a target
-LONGEST_PATH = 60.0  # [rad, sizes] of each half of a path
+LONGEST_PATH = 60.0  # [rad, sizes] of each half of a path,
+TO_LIMITS = 20.0 * LONGEST_PATH  # or up to this where a joint, as a screw, nears its limit
 ROUND = 10.0 * WALK_ALONG  # of a path that comes back to where it began, at least
 LONG_SHARE = 0.7  # of random strides; the others are shorter
 
@@ -152,6 +153,17 @@ class End(NamedTuple):
     limit: int = -1
 
 
+def nears_limit(at: Array, low: Array, high: Array) -> bool:
+    """True if a joint goes one way all along the later half of a path, towards a limit.
+
+    ``at`` (points, joints): their positions, ``low`` and ``high`` their limits.
+    """
+    steps = np.diff(at[len(at) // 2 :], axis=0)
+    up = np.all(steps > NOTHING, axis=0) & np.isfinite(high)
+    down = np.all(steps < -NOTHING, axis=0) & np.isfinite(low)
+    return bool(np.any(up | down))
+
+
 @dataclass(frozen=True, eq=False)
 class Path:
     """A path of one freedom: points, arc lengths from where it was begun, and what ends it.
@@ -206,6 +218,8 @@ class _Half:
             self._add(there, self.stride)
             self.stride = min(WALK_ALONG, 2.0 * self.stride)
             self.ring = self._round()
+            if self.lengths[-1] >= self.longest and self._nears_limit():
+                self.longest *= 2.0
             self.going = not self.ring and self.lengths[-1] < self.longest
         elif ends in (Ends.LIMIT, Ends.SHEET):
             self._end(ends)
@@ -213,6 +227,11 @@ class _Half:
             self.stride *= 0.5
             if self.stride < SHORTEST_SHARE * WALK_ALONG:
                 self.going, self.end = False, End(ends)
+
+    def _nears_limit(self) -> bool:
+        limits = self.along.limits
+        at = np.concatenate([p.q[:, limits.places] for p in self.points])
+        return self.longest < TO_LIMITS and nears_limit(at, limits.low, limits.high)
 
     def _add(self, there: Points, length: float) -> None:
         self.points.append(there)

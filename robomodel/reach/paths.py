@@ -21,13 +21,13 @@ from robomodel.mechanism import closure as newton
 from robomodel.mechanism.continuation import FINE, Points
 from robomodel.mechanism.continuation import joined as joined_points
 from robomodel.mechanism.roots import root
+from robomodel.mechanism.walks import LONGEST_PATH, TO_LIMITS, nears_limit
 from robomodel.reach.charts import Chart, turned_charts, without_idle
 from robomodel.reach.parts import Part
 from robomodel.tolerances import MOVES, NOTHING, WITHIN
 
 PATH_STEP = 0.08  # radians, or cluster sizes, along a path or curve
 SHORTEST_PATH_STEP = 1e-5  # of these steps
-HALF_PATH = 60.0  # of each half of a path
 AHEAD = 0.95  # cosine of the angle between tangents of neighbours
 WEAK = 1e-3  # of the greatest singular value: rounding, 1e-6, parts ways that cross by its root
 
@@ -40,7 +40,7 @@ class RangeEnd:
 
     ``kind``: "limit" of the joint ``by``, "dead point" of the loop or coupling ``by``, or "" where
     nothing ends it. ``searched``: it is the farthest that searches among several freedoms have
-    reached; the joint may go farther by ways that they have not taken.
+    reached, or that a long path was followed; the joint may go farther.
     """
 
     position: float
@@ -105,11 +105,12 @@ class Path:
                 and self._unlimited(column, sign * float(at[n] - at[self.start]))
             ):
                 x = sign * math.inf
+            stopped = not kind and not self.ring and n in (0, len(self.q) - 1)
             own = part.high[column] if sign > 0.0 else part.low[column]
             mine = kind == "limit" and by == part.names[column]
             if math.isfinite(own) and (mine or abs(x - own) <= WITHIN):
                 x, kind, by = float(own), "limit", part.names[column]
-            result.append(RangeEnd(x, kind, by))
+            result.append(RangeEnd(x, kind, by, not kind and stopped and math.isfinite(x)))
         return result[0], result[1]
 
     def _end(self, n: int) -> tuple[Kind, str]:
@@ -239,12 +240,13 @@ class Half:
     """One half of a path, from a start along a tangent, as far as it is followed.
 
     Up to the first of ``ends``; without them through limits and dead points, until the joint of
-    ``column`` has turned by 2π. It ends in any case where it comes round, or is ``longest``.
+    ``column`` has turned by 2π. It ends in any case where it comes round, or is ``longest``, unless
+    a joint nears its limit there.
     """
 
     def __init__(
         self, part: Part, held: Sequence[int], start: Array, ahead: Array,
-        ends: _Ends | None = None, *, column: int | None = None, longest: float = HALF_PATH,
+        ends: _Ends | None = None, *, column: int | None = None, longest: float = LONGEST_PATH,
     ) -> None:  # fmt: skip
         self.part, self.held, self.along = part, tuple(held), part.strides(held)
         self.at = self.along.at(start[None])
@@ -267,6 +269,15 @@ class Half:
         part = self.part
         return [c for c in part.columns if c in part.place and not part.lengths[c]
                 and (self.ends is None or c not in part.limited)]  # fmt: skip
+
+    @property
+    def nears_limit(self) -> bool:
+        """True if one of the limits that end it is ahead."""
+        if self.ends is None:
+            return False
+        _, places, sides = self.part.sides
+        at = sides * np.array(self.q)[:, places]
+        return nears_limit(at, np.full(len(sides), -math.inf), self.ends.limits)
 
     def add(self, q: Array, tangent: Array, stride: float) -> None:
         """A point, so far from the last."""
@@ -337,7 +348,7 @@ class _SideBySide:
         going = ~self._ended(on, there.q, tangents)
         on = on[going]
         self._take(on, there[np.flatnonzero(going)], ways[going], tangents[going])
-        done = self._turned(on) | (self.lengths[on] >= self.longest[on]) | self._round(on)
+        done = self._turned(on) | self._long(on) | self._round(on)
         return np.asarray(np.sort(np.concatenate([refused[~lost], on[~done]])))
 
     def _ahead(self, rows: Indices, there: Points, before: Array) -> Array:
@@ -414,6 +425,13 @@ class _SideBySide:
         self.tangents[rows], self.ways[rows] = tangents, ways
         self.lengths[rows] += self.strides[rows]
         self.strides[rows] = np.minimum(PATH_STEP, 2.0 * self.strides[rows])
+
+    def _long(self, rows: Indices) -> Mask:
+        """Which halves are as long as they may be."""
+        for n in rows[self.lengths[rows] >= self.longest[rows]].tolist():
+            if self.halves[n].nears_limit and self.longest[n] < TO_LIMITS:
+                self.longest[n] *= 2.0
+        return np.asarray(self.lengths[rows] >= self.longest[rows])
 
     def _turned(self, rows: Indices) -> Mask:
         """Which joints of halves' columns have turned by 2π."""
