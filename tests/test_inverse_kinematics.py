@@ -569,3 +569,24 @@ def test_the_limit_that_a_follower_meets_is_named(ratio: float, wanted: float, e
     with pytest.warns(RuntimeWarning, match=f"position of joint 'other' at {end}$"):
         q = rm.inverse_kinematics(model, {"lead": wanted})
     assert model.joint_positions(q)["other"] == pytest.approx(end, abs=1e-6)
+
+
+def test_a_search_whose_last_step_reaches_the_target_says_so() -> None:
+    """A step of less than 1e-10 rad moves the end of a leg of 100 m by as much as is tolerated."""
+    axes, parts, parent = ("0 1 0", "1 0 0", "0 1 0"), [link("base")], "base"
+    for n, (axis, low, high) in enumerate(
+        zip(axes, (-0.2, -0.8, -1.0), (2.0, 0.6, 1.0), strict=True)
+    ):
+        ends = f'<limit lower="{low}" upper="{high}"/>'
+        parts += [link(f"l{n}"), joint(f"j{n}", parent, f"l{n}", "0 0 -30", kind="revolute",
+                                       axis=axis, more=ends)]  # fmt: skip
+        parent = f"l{n}"
+    model = rm.load(f'<robot name="crane">{"".join(parts)}</robot>', floating_base=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        for seed in (24, 55, 95, 99, 115):
+            q = model.random_configuration(seed, base_pose="random")
+            poses = {name: rm.frame_pose(model, q, name) for name in ("l2", "base")}
+            found = rm.inverse_kinematics(model, poses)
+            for name, pose in poses.items():
+                np.testing.assert_allclose(rm.frame_pose(model, found, name), pose, atol=1e-9)

@@ -184,7 +184,9 @@ class Search:
             share[active] = np.maximum(share[active] * np.where(better, 0.2, 6.0), LEAST_DAMPING)
             still = np.max(np.abs(step), axis=1, initial=0.0) < CONVERGED
             going = ~(self.reached[active] | still | (share[active] > MOST_DAMPING))
-            results = np.where(better[:, None], trial, results)[going]
+            results = np.where(better[:, None], trial, results)
+            self._judge(active[~going], results[~going], costs, tolerance)
+            results = results[going]
             active = active[going]
             if not len(active):
                 break
