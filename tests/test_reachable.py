@@ -751,3 +751,46 @@ def test_a_yoke_goes_as_far_as_its_crank_takes_it() -> None:
     drawn = np.array([model.random_configuration(n) for n in range(60)])
     assert np.ptp(drawn[:, 1]) > 1.9 * r
     assert "branches" not in {each.check for each in rm.validate(model).findings}
+
+
+def test_slides_without_limits_go_as_far_as_rods_let_them() -> None:
+    """A plate on cross slides, which two arms of 0.15 m move by rods, goes 0.39 m both ways."""
+    plate = [
+        joint("x", "base", "slide", kind="prismatic", axis="1 0 0"),
+        joint("y", "slide", "plate", kind="prismatic", axis="0 1 0",
+              more='<initial position="0.3"/>'),
+    ]  # fmt: skip
+    for n, x in enumerate((-0.1, 0.1)):
+        more = f'{limited(0.3, 2.84)}<initial position="1.57"/>'
+        plate += [
+            link(f"arm{n}"),
+            joint(f"m{n}", "base", f"arm{n}", f"{x} 0 0", kind="revolute", more=more),
+            loop(f"rod{n}", "rod", f"arm{n}", "plate", "0.15 0 0", more="",
+                 attributes='length="0.35"'),
+        ]  # fmt: skip
+    model = rm.load(robot(link("slide"), link("plate"), *plate))
+    drawn = np.array([model.random_configuration(n) for n in range(200)])
+    x = model.joint_positions(drawn)["x"]
+    reach = rm.joint_range(model, "x")
+    assert reach.lower < np.min(x) < 0.9 * reach.lower
+    assert reach.upper > np.max(x) > 0.9 * reach.upper
+
+
+def test_slides_that_no_loop_bounds_go_over_the_size_of_their_linkage() -> None:
+    """Two telescopes that meet at their tips may be drawn out for ever."""
+    model = rm.load(
+        robot(
+            *(link(name) for name in "abcd"),
+            joint("left", "base", "a"),
+            joint("out", "a", "b", kind="prismatic", axis="1 0 0",
+                  more='<initial position="0.3"/>'),
+            joint("right", "base", "c", "0.4 0 0"),
+            joint("in", "c", "d", kind="prismatic", axis="-1 0 0",
+                  more='<initial position="0.3"/>'),
+            loop("tip", "revolute", "b", "d", "0.1 0 0", "-0.1 0 0"),
+        )
+    )  # fmt: skip
+    drawn = np.array([model.random_configuration(n) for n in range(200)])
+    x, start = model.joint_positions(drawn), model.joint_positions(model.neutral())
+    for name in ("out", "in"):  # 0.1 m is the largest offset in the linkage
+        assert np.max(np.abs(x[name] - start[name])) <= 0.4 + 1e-9

@@ -504,7 +504,8 @@ class Model:
         Closed paths within limits lead to it from :meth:`neutral`, straight on at change points: a
         parallelogram stays one, and no other assembly mode is drawn. Uniform by volume, in radians
         and sizes of clusters, so that no coordinate is preferred; joints without limits turn all
-        the way round, or slide over the cluster's size. The base is not drawn.
+        the way round, and slide as far as loops let them, or over the cluster's size. The base is
+        not drawn.
 
         Args:
             rng: A generator, or a seed.

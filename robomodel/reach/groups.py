@@ -50,6 +50,7 @@ from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import Cluster, columns_of, spanning_start, velocity_units
 from robomodel.model.model import Model
 from robomodel.model.spins import find_spins
+from robomodel.reach.barriers import Barriers
 from robomodel.reach.targets import Box, Explored
 from robomodel.tolerances import CLOSED, MOVES, NOTHING, RANK, TINY, WITHIN
 
@@ -574,7 +575,6 @@ class _Splitting:
         self.model, self.cluster, self.geometry = model, cluster, cluster.geometry
         geometry, columns = cluster.geometry, columns_of(model, cluster)
         self.low, self.high = np.transpose([column.limits for column in columns])
-        self.slides = [column.length for column in columns]
         self.unit = velocity_units(model, cluster)
         self.place = {link.v: link.q for link in geometry.links if link.joint.nv == 1}
         self.hinges = {link.v for link in geometry.links if isinstance(link.joint, Revolute)}
@@ -707,7 +707,9 @@ class _Splitting:
         coupled = {int(c) for c in np.flatnonzero(np.any(left != 0.0, axis=0))}
         coupled |= {geometry.links[body].v for each in geometry.polynomials
                     for body in (each.joint, each.of)}  # fmt: skip
-        barriers = _Barriers(self, tuple(mine), basis, frozenset(coupled), basis.shape[1] - rank)
+        freedoms = basis.shape[1] - rank
+        columns = columns_of(self.model, cluster)
+        barriers = Barriers(cluster, columns, mine, basis, coupled, freedoms)
         single = [c for c in mine if c in self.place]
         free = np.isinf(self.low) & np.isinf(self.high)
         turning = [c for c in single if free[c] and c in self.hinges]
@@ -722,6 +724,9 @@ class _Splitting:
             _left_open(cluster, start) * row_unit if len(solved) > rank else 0.0,
             also=_met(self.model, cluster, others),
         )
+        if freedoms > 1 and (endless := barriers.endless(along, start)):
+            barriers = Barriers(cluster, columns, mine, basis, coupled | endless, freedoms)
+            along = replace(along, limits=barriers(start), crossed=[])
         return Group(
             along,
             start,
@@ -790,48 +795,6 @@ def basis_of(solved: Array, free: Sequence[int], mine: Sequence[int], basis: Arr
     whole = np.zeros((solved.shape[1], basis.shape[1]))
     whole[[free.index(c) for c in mine]] = basis
     return whole
-
-
-class _Barriers:
-    """Limits of a group from a start, and how far joints without limits are followed.
-
-    What slides goes by the cluster's size, with one freedom by more than loops let it that bound
-    it; screws go by a turn, as do hinges that wind up, which couplings turn with others.
-    """
-
-    def __init__(
-        self,
-        of: _Splitting,
-        mine: tuple[int, ...],
-        basis: Array,
-        coupled: frozenset[int],
-        freedoms: int,
-    ) -> None:
-        self.rows, self.places, self.reach, self.low, self.high = [], [], [], [], []
-        for n, c in enumerate(mine):
-            if c not in of.place:
-                continue
-            low, high, reach = float(of.low[c]), float(of.high[c]), math.inf
-            if math.isinf(low) and math.isinf(high):
-                winds = (freedoms > 1 and c in coupled) or not of.cluster.implicit
-                if c in of.hinges and not winds:
-                    continue
-                sizes = 1.0 if freedoms > 1 or c in coupled else 2.0 * len(mine)
-                reach = sizes * float(of.unit[c]) if of.slides[c] else 2.0 * math.pi
-            self.rows.append(basis[n])
-            self.places.append(of.place[c])
-            self.low.append(low)
-            self.high.append(high)
-            self.reach.append(reach)
-        self.size = basis.shape[1]
-
-    def __call__(self, start: Array) -> Limits:
-        """The limits."""
-        places = np.array(self.places, dtype=np.intp)
-        x, reach = start[places], np.array(self.reach)
-        low = np.where(np.isinf(reach), np.minimum(np.array(self.low), x), x - reach)
-        high = np.where(np.isinf(reach), np.maximum(np.array(self.high), x), x + reach)
-        return Limits(np.array(self.rows).reshape(-1, self.size), places, low, high)
 
 
 def crossing(cluster: Cluster) -> float:

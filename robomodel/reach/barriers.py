@@ -1,0 +1,79 @@
+"""Limits of a group of joints, and how far joints without limits are followed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from robomodel.arrays import Array, Indices
+from robomodel.mechanism.continuation import FINE, Continuation, Limits
+from robomodel.mechanism.joints import Revolute
+from robomodel.mechanism.walks import Positions, lead
+from robomodel.mobility import SpanningColumn
+from robomodel.model.elements import Cluster
+
+FAR_STRIDES = 2000  # at most to where nothing slides that loops bound
+
+
+class Barriers:
+    """Limits of a group from a start, by its columns ``mine``, which ``basis`` moves.
+
+    What slides without limits goes by more than loops let it that bound it, and by the cluster's
+    size if it is ``near``, in columns that none bounds; screws go by a turn, as do hinges that wind
+    up, which couplings turn with others.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        columns: Sequence[SpanningColumn],
+        mine: Sequence[int],
+        basis: Array,
+        near: Collection[int],
+        freedoms: int,
+    ) -> None:
+        geometry = cluster.geometry
+        joints = {link.v: link for link in geometry.links if link.joint.nv == 1}
+        rows, places, reach = list[Array](), list[int](), list[float]()
+        self.low, self.high = list[float](), list[float]()
+        self.far: list[tuple[int, int]] = []  # columns, and the numbers of their limits
+        for n, c in enumerate(mine):
+            if c not in joints:
+                continue
+            (low, high), slides, most = columns[c].limits, columns[c].length, math.inf
+            if math.isinf(low) and math.isinf(high):
+                winds = (freedoms > 1 and c in near) or not cluster.implicit
+                if isinstance(joints[c].joint, Revolute) and not winds:
+                    continue
+                sizes = 1.0 if c in near else 2.0 * len(mine)
+                most = sizes * float(geometry.unit[c]) if slides else 2.0 * math.pi
+                self.far += [(c, len(rows))] if slides and c not in near else []
+            rows.append(basis[n])
+            places.append(joints[c].q)
+            reach.append(most)
+            self.low.append(low)
+            self.high.append(high)
+        self.rows = np.array(rows).reshape(-1, basis.shape[1])
+        self.places: Indices = np.array(places, dtype=np.intp)
+        self.reach = np.array(reach)
+
+    def __call__(self, start: Array) -> Limits:
+        """The limits; joints that are beyond them at the start go no further."""
+        x, reach = start[self.places], self.reach
+        low = np.where(np.isinf(reach), np.minimum(np.array(self.low), x), x - reach)
+        high = np.where(np.isinf(reach), np.maximum(np.array(self.high), x), x + reach)
+        return Limits(self.rows, self.places, low, high)
+
+    def endless(self, along: Continuation, start: Array) -> set[int]:
+        """The columns of what slides straight from a start to where no loop lets it."""
+        p = along.at(start[None])[np.zeros(2, dtype=np.intp)]
+        along, result = replace(along, crossed=[]), set[int]()
+        for c, n in self.far:
+            joint = Positions(self.rows[[n]], self.places[[n]])
+            goal = start[self.places[n]] + 0.99 * self.reach[n] * np.array([[-1.0], [1.0]])
+            ends = lead(along, p, joint, goal, strides=FAR_STRIDES)[1]
+            result |= {c} if np.any(ends == FINE) else set()
+        return result
