@@ -720,19 +720,25 @@ def test_ranges_of_gear_trains_are_intersections(seed: int) -> None:
         assert (found.lower_end.by, found.upper_end.by) == (by if rates[n] > 0.0 else by[::-1])
 
 
-def test_a_screw_of_many_turns_goes_to_its_limits() -> None:
-    """A nut of 2 mm per radian tilts an arm; its path is 130 rad long."""
-    model = rm.load(
+def spindle(screw: str, arm: str = "") -> rm.Model:
+    """A nut of 2 mm per radian tilts an arm; ``screw`` and ``arm`` are limits."""
+    pitch = '<pitch value="0.002"/>'
+    return rm.load(
         robot(
             link("nut"), link("slider"), link("arm"), link("rod"),
-            joint("screw", "base", "nut", kind="screw", axis="1 0 0",
-                  more=f'<pitch value="0.002"/>{limits(-30.0, 60.0)}'),
+            joint("screw", "base", "nut", kind="screw", axis="1 0 0", more=pitch + screw),
             joint("bearing", "nut", "slider", axis="1 0 0"),
-            hinge("arm", "base", "arm", "0.1 0 0.2", None, '<initial position="0.2"/>'),
+            joint("arm", "base", "arm", "0.1 0 0.2", kind="revolute" if arm else "continuous",
+                  axis=Y, more=arm + '<initial position="0.2"/>'),
             hinge("rod", "slider", "rod", "0.02 0 0", None),
             loop("pin", "revolute", "rod", "arm", "0.12 0 0", "0.02 0 -0.15", more=HINGE),
         )
     )  # fmt: skip
+
+
+def test_a_screw_of_many_turns_goes_to_its_limits() -> None:
+    """Its path is 130 rad long."""
+    model = spindle(limits(-30.0, 60.0))
     bearing, arm = (rm.joint_range(model, name) for name in ("bearing", "arm"))
     np.testing.assert_allclose((bearing.lower, bearing.upper), (-60.0, 30.0), atol=1e-9)
     ends = [float(model.joint_positions(model.configuration({"screw": x}))["arm"])
@@ -745,3 +751,14 @@ def test_a_screw_of_many_turns_goes_to_its_limits() -> None:
     ]
     assert min(drawn) < -25.0
     assert max(drawn) > 55.0
+
+
+def test_a_screw_does_not_come_round() -> None:
+    """After a turn the arm is where it was but for 0.08 rad; it stops the screw after six."""
+    model = spindle("", limits(-0.5, 0.5))
+    screw = rm.joint_range(model, "screw")
+    assert (screw.lower_by, screw.upper_by) == ("arm", "arm")
+    for end in (screw.lower, screw.upper):
+        q = model.configuration({"screw": end})
+        assert abs(abs(float(model.joint_positions(q)["arm"])) - 0.5) < 1e-9
+        assert model.is_reachable(model.configuration({"screw": 0.99 * end}))

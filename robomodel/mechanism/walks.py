@@ -32,6 +32,7 @@ LONGEST_LEAD = 200  # strides at most to a target
 LONGEST_PATH = 60.0  # [rad, sizes] of each half of a path,
 TO_LIMITS = 20.0 * LONGEST_PATH  # or up to this where a joint, as a screw, nears its limit
 ROUND = 10.0 * WALK_ALONG  # of a path that comes back to where it began, at least
+ROUND_MISSED = 1e-6  # [rad, sizes] by which it may miss its beginning, or the file's rounding
 LONG_SHARE = 0.7  # of random strides; the others are shorter
 
 
@@ -276,6 +277,12 @@ class _Half:
         turns, back = self.turning.turns(back), self.turning.apart(back)
         size = float(np.linalg.norm(back))
         if size > 1.1 * WALK_ALONG or float(back @ tangent) > 0.0:
+            return False
+        # a screw comes by where it began, and so do wheels whose ratio is nearly a whole number
+        along = self.along
+        there, _, closed = along.corrected(last, last.n[:, :, 0] * -(last.n[:, :, 0] @ back))
+        missed = self.turning.apart(along.mechanism.away(first.q, there))
+        if not closed[0] or np.linalg.norm(missed) > max(ROUND_MISSED, along.crossing):
             return False
         q = first.q.copy()
         q[0, self.turning.joints.places] += turns

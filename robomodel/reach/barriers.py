@@ -10,10 +10,11 @@ import numpy as np
 
 from robomodel.arrays import Array, Indices
 from robomodel.mechanism.continuation import FINE, Continuation, Limits
-from robomodel.mechanism.joints import Revolute
+from robomodel.mechanism.joints import Revolute, Screw
 from robomodel.mechanism.walks import Positions, lead
 from robomodel.mobility import SpanningColumn
 from robomodel.model.elements import Cluster
+from robomodel.scalars import value_of
 
 FAR_STRIDES = 2000  # at most to where nothing slides that loops bound
 
@@ -22,8 +23,8 @@ class Barriers:
     """Limits of a group from a start, by its columns ``mine``, which ``basis`` moves.
 
     What slides without limits goes by more than loops let it that bound it, and by the cluster's
-    size if it is ``near``, in columns that none bounds; screws go by a turn, as do hinges that wind
-    up, which couplings turn with others.
+    size if it is ``near``, in columns that none bounds. With one freedom screws go as far; else by
+    a turn, as do hinges that wind up, which couplings turn with others.
     """
 
     def __init__(
@@ -50,6 +51,9 @@ class Barriers:
                     continue
                 sizes = 1.0 if c in near else 2.0 * len(mine)
                 most = sizes * float(geometry.unit[c]) if slides else 2.0 * math.pi
+                joint = joints[c].joint
+                if isinstance(joint, Screw) and freedoms == 1 and joint.pitch and c not in near:
+                    most = max(most, sizes * geometry.scale / abs(value_of(joint.pitch)))
                 self.far += [(c, len(rows))] if slides and c not in near else []
             rows.append(basis[n])
             places.append(joints[c].q)

@@ -21,7 +21,7 @@ from robomodel.mechanism import closure as newton
 from robomodel.mechanism.continuation import FINE, Points
 from robomodel.mechanism.continuation import joined as joined_points
 from robomodel.mechanism.roots import root
-from robomodel.mechanism.walks import LONGEST_PATH, TO_LIMITS, nears_limit
+from robomodel.mechanism.walks import LONGEST_PATH, ROUND_MISSED, TO_LIMITS, nears_limit
 from robomodel.reach.charts import Chart, turned_charts, without_idle
 from robomodel.reach.parts import Part
 from robomodel.tolerances import MOVES, NOTHING, WITHIN
@@ -466,6 +466,9 @@ class _SideBySide:
             np.einsum("nc,nc->n", away, self.first[mine]) <= 0.0
         )
         for k in np.flatnonzero(back[some]).tolist():
+            if not self._meets_start(mine[k], away[k], turns[k], shown):
+                back[some[k]] = False
+                continue
             half, start = self.halves[mine[k]], self.starts[mine[k]]
             q = start.copy() if shown.all() else self.points.q[mine[k]].copy()
             for c in part.interest:
@@ -478,6 +481,18 @@ class _SideBySide:
             half.ring = True
             half.add(q, half.tangents[0], float(far[k]))
         return back
+
+    def _meets_start(self, n: int, away: Array, turns: Array, shown: Array) -> bool:
+        """True if a half leads on to its start, from which it is ``away`` but for turns.
+
+        Screws come by where they began, as do wheels whose ratio is nearly a whole number.
+        """
+        part, p = self.part, self.points[[n]]
+        back = p.n[0] @ (p.n[0].T @ part.among(away, self.halves[n].held))
+        there, _, closed = self.along.corrected(p, -back[None])
+        off = part.geometry.difference(self.starts[n], there[0]) * part.free() * shown
+        missed = np.linalg.norm((off - math.tau * turns) / part.unit)
+        return bool(closed[0] and missed <= max(ROUND_MISSED, part.crossing))
 
 
 @dataclass(frozen=True, eq=False)
