@@ -21,7 +21,14 @@ from robomodel.mechanism import closure as newton
 from robomodel.mechanism.continuation import FINE, Points
 from robomodel.mechanism.continuation import joined as joined_points
 from robomodel.mechanism.roots import root
-from robomodel.mechanism.walks import LONGEST_PATH, ROUND_MISSED, TO_LIMITS, nears_limit
+from robomodel.mechanism.walks import (
+    LONGEST_PATH,
+    ROUND_MISSED,
+    TO_LIMITS,
+    Positions,
+    lead,
+    nears_limit,
+)
 from robomodel.reach.charts import Chart, turned_charts, without_idle
 from robomodel.reach.parts import Part
 from robomodel.tolerances import MOVES, NOTHING, WITHIN
@@ -487,12 +494,19 @@ class _SideBySide:
 
         Screws come by where they began, as do wheels whose ratio is nearly a whole number.
         """
-        part, p = self.part, self.points[[n]]
-        back = p.n[0] @ (p.n[0].T @ part.among(away, self.halves[n].held))
-        there, _, closed = self.along.corrected(p, -back[None])
+        part, p, held = self.part, self.points[[n]], self.halves[n].held
+        if shown.all():
+            back = p.n[0] @ (p.n[0].T @ part.among(away, held))
+            there = self.along.corrected(p, -back[None])[0]
+        else:
+            places = np.array([part.place[c] for c in part.interest], dtype=np.intp)
+            rates = part.among(np.diag(part.unit), held)[list(part.interest)]
+            goal = self.starts[n].copy()
+            goal[places] += math.tau * turns[list(part.interest)]
+            there = lead(self.along, p, Positions(rates, places), goal[None, places])[0].q
         off = part.geometry.difference(self.starts[n], there[0]) * part.free() * shown
         missed = np.linalg.norm((off - math.tau * turns) / part.unit)
-        return bool(closed[0] and missed <= max(ROUND_MISSED, part.crossing))
+        return bool(missed <= max(ROUND_MISSED, part.crossing))
 
 
 @dataclass(frozen=True, eq=False)

@@ -654,7 +654,7 @@ def _of_speed_torque(group: Mapping[str, SpeedTorque]) -> Iterator[Plot]:
     first = next(iter(group.values()))
     length, force, speed, _ = units_of(first.slides)
     lines = [
-        Line(_of(design, f"at {position:.4g} {length}"), x, y)
+        Line(_of(design, f"at {round(position, 12) + 0.0:.4g} {length}"), x, y)
         for design, each in group.items()
         for position, x, y in zip(each.positions, each.speeds, each.torques, strict=True)
     ]

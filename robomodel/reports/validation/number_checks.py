@@ -95,7 +95,7 @@ def _degrees(context: CheckContext) -> Iterator[Finding]:
                 most = BOUNDS.turns[1] if whole else BOUNDS.turns_in_degrees * usual
                 if BOUNDS.turns[0] < abs(value) <= most:
                     none = what == "limit" and endless and _is_round(joint.limits)
-                    yield (note if none else warning)(
+                    yield (note if none or joint.type == "screw" else warning)(
                         "degrees",
                         joint.source,
                         f"its {what} is {value:.6g} rad, {abs(value) / (2 * math.pi):.3g} turns",
