@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from robomodel.arrays import Array, Indices
+from robomodel.mechanism.constraints import Distance
 from robomodel.mechanism.continuation import FINE, Continuation, Limits
 from robomodel.mechanism.joints import Revolute, Screw
 from robomodel.mechanism.walks import Positions, lead
@@ -16,7 +17,7 @@ from robomodel.mobility import SpanningColumn
 from robomodel.model.elements import Cluster
 from robomodel.scalars import value_of
 
-FAR_STRIDES = 2000  # at most to where nothing slides that loops bound
+FAR_STRIDES = 1000  # at most to where nothing slides that loops bound
 
 
 class Barriers:
@@ -49,11 +50,14 @@ class Barriers:
                 winds = (freedoms > 1 and c in near) or not cluster.implicit
                 if isinstance(joints[c].joint, Revolute) and not winds:
                     continue
-                sizes = 1.0 if c in near else 2.0 * len(mine)
-                most = sizes * float(geometry.unit[c]) if slides else 2.0 * math.pi
-                joint = joints[c].joint
+                joint, size = joints[c].joint, geometry.scale
+                if c not in near:
+                    size = 2.0 * (
+                        len(mine) * size if freedoms == 1 else _around(cluster, columns, c)
+                    )
+                most = size if slides else 2.0 * math.pi
                 if isinstance(joint, Screw) and freedoms == 1 and joint.pitch and c not in near:
-                    most = max(most, sizes * geometry.scale / abs(value_of(joint.pitch)))
+                    most = max(most, size / abs(value_of(joint.pitch)))
                 self.far += [(c, len(rows))] if slides and c not in near else []
             rows.append(basis[n])
             places.append(joints[c].q)
@@ -81,3 +85,24 @@ class Barriers:
             ends = lead(along, p, joint, goal, strides=FAR_STRIDES)[1]
             result |= {c} if np.any(ends == FINE) else set()
         return result
+
+
+def _around(cluster: Cluster, columns: Sequence[SpanningColumn], column: int) -> float:
+    """The length of the shortest loop that a joint is in, what slides in it out as limits let it.
+
+    What slides without limits stretches no loop that bounds it.
+    """
+    geometry, lengths = cluster.geometry, list[float]()
+    for loop in geometry.loop_joints:
+        links = [geometry.links[body] for branch in loop.branches for body in branch]
+        if column not in {link.v for link in links}:
+            continue
+        offsets = [link.offset for link in links]
+        offsets += [end.point for end in (loop.predecessor, loop.successor)]
+        length = sum(math.hypot(*map(value_of, offset)) for offset in offsets)
+        length += sum(row.length for row in loop.rows if isinstance(row, Distance))
+        for each in (columns[c] for link in links for c in link.freedoms):
+            farthest = max(map(abs, each.limits))
+            length += farthest if each.length and math.isfinite(farthest) else 0.0
+        lengths.append(length)
+    return max(min(lengths, default=0.0), geometry.scale)
