@@ -414,8 +414,11 @@ def close(
     if len(q) >= MANY_AT_ONCE:
         selected = [row for row in selected if row in geometry.opening]
     solved = geometry.only(selected)
-    unit, row_unit = geometry.unit, geometry.row_unit[sorted(selected)]
-    sizes = 1.0 / row_unit  # of a gap in the units of conditions
+    unit, row_unit = geometry.unit, np.ones(geometry.rows)
+    first = geometry.rows - len(geometry.linear)
+    row_unit[first:] = geometry.row_unit[first:]  # whatever couplings' ratios
+    row_unit = row_unit[sorted(selected)]
+    sizes = 1.0 / row_unit
     if isinstance(keep, Joints):
         sizes = np.concatenate([sizes, unit[list(keep.columns)]])
 
@@ -443,7 +446,7 @@ def close(
             break
         away = geometry.difference(q[active], start[active]) / unit if nearest else None
         away = None if away is None else away[:, free]
-        shares = _shares(jacobian, rank)
+        shares = _shares(geometry, jacobian, rank)
         step = _newton_step(values, jacobian, away, shares, isinstance(keep, Joints))
         longest = np.maximum(_largest(step[:, looped]), TINY)
         step *= (damping[active] * np.minimum(1.0, 0.5 / longest))[:, None]
@@ -472,13 +475,14 @@ def close(
     return q.reshape(*batch, q.shape[-1]), worst.reshape(batch)
 
 
-def _shares(jacobian: Array, rank: float) -> Array:
+def _shares(geometry: Geometry, jacobian: Array, rank: float) -> Array:
     """For each K (n, rows, columns) the share of the largest singular value that counts as zero.
 
     It is ``rank``, but where nothing opens the loops: there the largest itself is rounding.
     """
     size = np.linalg.norm(jacobian, axis=(1, 2))
-    shares: Array = rank * np.maximum(1.0, COUNTS / np.maximum(size, TINY))
+    least = COUNTS * min(1.0, geometry.scale)
+    shares: Array = rank * np.maximum(1.0, least / np.maximum(size, TINY))
     return shares
 
 
