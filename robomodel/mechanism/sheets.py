@@ -12,9 +12,10 @@ point of y.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 
@@ -73,6 +74,11 @@ def together(parts: Sequence[Places]) -> Places:
     q, rates, squares, signs = (np.concatenate([getattr(p, name) for p in parts])
                                 for name in ("q", "rates", "squares", "signs"))  # fmt: skip
     return Places(q, rates, squares, signs, np.concatenate(some) if some else None)
+
+
+Further: TypeAlias = Callable[[Indices, Places, Mask, Array], tuple[Indices, Places, Array]]
+"""Of rows whose ways are over, with their places, which have arrived, and the times before which
+others have come to their ends: those that go on, from where, and the ways (n, m)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,20 +217,20 @@ class Sheet:
         good = ends[fine] == FINE
         return there if good.all() else there[good], ends, share
 
-    def lead(self, p: Places, ways: Array) -> tuple[Places, Mask, Array]:
+    def lead(
+        self, p: Places, ways: Array, further: Further | None = None
+    ) -> tuple[Places, Mask, Array]:
         """Places led straight on, with constant velocities ``ways`` (n, m) of the joints.
 
         Also which arrive after unit time, and the times (n,) before which the others have come to
         their ends; loops of these may be nearly closed. Limits end a way at once; else shorter
-        strides are tried.
+        strides are tried. Rows whose ways are over go on as ``further`` says.
         """
-        p = p[np.arange(len(p.q))]  # a copy, whose rows are moved
+        p, ways = p[np.arange(len(p.q))], ways.copy()  # copies, whose rows are changed
         now, until, arrived = np.zeros(len(ways)), np.ones(len(ways)), np.zeros(len(ways), bool)
         bends, longest = np.zeros((len(ways), self.along.columns)), np.full(len(ways), FIRST)
-        going = np.arange(len(ways))
-        for _ in range(LONGEST_LEAD):
-            if not len(going):
-                break
+        going, strides = np.arange(len(ways)), np.zeros(len(ways))
+        while len(going):
             here, way = p[going], ways[going]
             rates = (here.rates @ way[:, :, None])[:, :, 0]
             speed = np.maximum(np.linalg.norm(rates, axis=1), TINY)
@@ -244,7 +250,16 @@ class Sheet:
             next_ = speed * t * np.where(fine, longer, MOST_CORRECTION)
             longest[going] = np.minimum(next_, STRIDE)
             least = speed * LEAST / np.linalg.norm(way / self.ranges, axis=1)
-            going = going[~arrived[going] & (end != LIMIT) & (longest[going] >= least)]
+            strides[going] += 1
+            more = ~arrived[going] & (end != LIMIT) & (longest[going] >= least)
+            more &= strides[going] < LONGEST_LEAD
+            over, going = going[~more], going[more]
+            if further is not None and len(over):
+                rows, at, ways_on = further(over, p[over], arrived[over], until[over])
+                p.move(rows, at)
+                ways[rows], now[rows], until[rows], arrived[rows] = ways_on, 0.0, 1.0, False
+                bends[rows], longest[rows], strides[rows] = 0.0, FIRST, 0
+                going = np.concatenate([going, rows])
         return p, arrived, until
 
 

@@ -185,7 +185,8 @@ def tree_joints(
     reached = sheet(model, tuple(b for choice, bodies in zip(choices, moving, strict=True)
                                 if choice.cluster.kind == "loops" for b in bodies))  # fmt: skip
     sizes = [states_within(closing(model), some) for some in (DRAWN, TOLD)]
-    draws = [reached.draw(np.random.default_rng(seed + n), size) for n, size in enumerate(sizes)]
+    draws = [reached.draw(np.random.default_rng(seed + n), size, known=n == 0)
+             for n, size in enumerate(sizes)]  # fmt: skip
     ways = [_spanning(model, np.concatenate([model.neutral()[None], q])) for q in draws]
     return [
         choice.tree(

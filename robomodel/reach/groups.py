@@ -300,14 +300,19 @@ class Group:
                 return Explored.at(self.along, image.q, joints.rows, box)
         return Explored.of(self.along, self.origin, joints.rows, box)
 
-    def draw(self, rng: Generator, count: int, thinned: Array | None = None) -> Points:
-        """Points of it, uniform by volume; ``thinned``: uniform in joints with these rows."""
+    def draw(
+        self, rng: Generator, count: int, thinned: Array | None = None, *, known: bool = False
+    ) -> Points:
+        """Points of it, uniform by volume; ``thinned``: uniform in joints with these rows.
+
+        ``known``: of these what its exploration has found, if others are no better.
+        """
         if not self.freedoms:
             return self.origin[np.zeros(count, dtype=np.intp)]
         if thinned is None:
             return self._on_path(rng, count) if self.freedoms == 1 else self._walked(rng, count)
         if self.explored is not None:
-            return self.explored.draw(rng, count)
+            return (self.explored.known if known else self.explored.draw)(rng, count)
         shares, found, left = share(thinned, self.pool), list[Points](), count
         most, kept = float(np.max(shares)), float(np.mean(shares))
         while left > 0:

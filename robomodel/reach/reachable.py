@@ -164,12 +164,14 @@ class Reachable:
         base_pose: Array | None = None,
         regular: bool = True,
         only: Sequence[Cluster] | None = None,
+        known: bool = False,
     ) -> Array:
         """Configurations (count, nq): closed, within limits, reachable.
 
         ``base_pose`` (7,) or (count, 7) of a floating base: by default that of the start.
         ``regular``: not next to where the independent coordinates are singular. ``only``: no
-        linkages but these are drawn; the others are where they start.
+        linkages but these are drawn; the others are where they start. ``known``: as of
+        :meth:`Group.draw`.
         """
         q = np.tile(self.start, (count, 1))
         places, low, high = self.alone
@@ -181,18 +183,18 @@ class Reachable:
             q[:, part] = random_poses(rng, count)[:, part.start - part.stop :]
         for n, linkage in enumerate(self.linkages):
             if only is None or linkage.cluster in only:
-                q[:, linkage.cluster.q] = self._drawn(rng, count, n, regular)
+                q[:, linkage.cluster.q] = self._drawn(rng, count, n, regular, known)
         if base_pose is not None:
             q[:, :7] = base_pose
         return q
 
-    def _drawn(self, rng: Generator, count: int, n: int, regular: bool) -> Array:
+    def _drawn(self, rng: Generator, count: int, n: int, regular: bool, known: bool) -> Array:
         """A linkage's part of q (count, ·)."""
         linkage = self.linkages[n]
         thinned = self.thinned[n] if self.thinned else (None,) * len(linkage.groups)
         q = np.tile(linkage.groups[0].start, (count, 1))
         for group, rows in zip(linkage.groups, thinned, strict=True):
-            p = group.draw(rng, count, rows)
+            p = group.draw(rng, count, rows, known=known)
             for _ in range(20 if regular and group.freedoms else 0):  # draws what is not anew
                 bad = np.flatnonzero(group.regularity(p) < REGULAR_DRAW * group.typical)
                 if not len(bad):
@@ -328,8 +330,8 @@ class Reachable:
         )
 
     def spread(self, rng: Generator, count: int) -> Array:
-        """Draws, and the limits at which linkages of one freedom end (n, nq)."""
-        q = [self.draw(rng, count)]
+        """Known draws, and the limits at which linkages of one freedom end (n, nq)."""
+        q = [self.draw(rng, count, known=True)]
         for linkage in self.linkages:
             if len(linkage.groups) == 1 and linkage.groups[0].freedoms == 1:
                 path = linkage.groups[0].path

@@ -81,11 +81,9 @@ class Explored:
         begun = cls.at(along, origin.q, rows, box)
         p, axes = begun.found, np.diag(box.ranges)
         for count in (WALKS // 2, *(WALKS,) * (SWEEPS - 1)):
-            ends, p = list[Places](), p[np.arange(count) % len(p.q)]
-            for ways in _orthogonal(rng, axes, count):
-                p = begun._along_chords(rng, p, ways)
-                ends.append(p)
-            axes = replace(begun, found=together(ends))._axes
+            p = p[np.arange(count) % len(p.q)]
+            ends = _Chords(begun, rng, p, _orthogonal(rng, axes, count)).followed()
+            p, axes = ends[-1], replace(begun, found=together(ends))._axes
         return replace(begun, found=together(ends))
 
     @classmethod
@@ -122,6 +120,16 @@ class Explored:
             q.append(self._on_chords(rng, left).q)
         return self.sheet.along.at(np.concatenate(q))
 
+    def known(self, rng: Generator, count: int) -> Points:
+        """The like of :meth:`draw`, but the places themselves where draws are on chords of these.
+
+        Such draws come from as many walks, and are no more independent of each other.
+        """
+        size = len(self.found.q)
+        if count > size or self.share >= OFTEN:
+            return self.draw(rng, count)
+        return self.points[rng.permutation(size)[:count]]
+
     def _positions(self, q: Array) -> Array:
         """The joints' positions (n, k)."""
         away = self.sheet.along.mechanism.away(np.broadcast_to(self.box.origin, q.shape), q)
@@ -153,30 +161,65 @@ class Explored:
         size, some = len(self.found.q), math.ceil(count / CHORDS)
         p = self.found[rng.permutation(size)[:some] if some <= size
                        else rng.integers(size, size=some)]  # fmt: skip
-        places = list[Places]()
-        for ways in _orthogonal(rng, self._axes, some)[:CHORDS]:
-            p = self._along_chords(rng, p, ways)
-            places.append(p)
-        return together(places)[:count]
+        ways = _orthogonal(rng, self._axes, some)[:CHORDS]
+        return together(_Chords(self, rng, p, ways).followed())[:count]
 
-    def _along_chords(self, rng: Generator, p: Places, ways: Array) -> Places:
-        """Places anywhere on the chords through p along ways (n, k).
 
-        Points are tried in the box, then in what is left of it before where the sheet ended.
-        """
-        p = p[np.arange(len(ways))]  # a copy, whose rows are moved
-        first, last = self.box.ends(self._positions(p.q), ways)
-        going = np.flatnonzero(first < last)
-        for _ in range(8):  # both ends, and more where strides of another length are refused
-            if not len(going):
-                break
-            t = rng.uniform(first[going], last[going])
-            there, arrived, until = self.sheet.lead(p[going], t[:, None] * ways[going])
-            p.move(going[arrived], there[np.flatnonzero(arrived)])
-            going, t = going[~arrived], (t * until)[~arrived]
-            first[going] = np.where(t < 0.0, t, first[going])
-            last[going] = np.where(t > 0.0, t, last[going])
-        return p
+class _Chords:
+    """Walks along some chords each, one through a place anywhere on the one before.
+
+    Places are tried on a chord in the box, then on what is left of it before where the sheet ended.
+    Each walk goes on as soon as it can, whichever of its chords others are on.
+    """
+
+    def __init__(self, explored: Explored, rng: Generator, p: Places, ways: Array) -> None:
+        """From p (n), along ``ways`` (chords, n, k)."""
+        self.explored, self.rng, self.ways = explored, rng, ways
+        every = np.arange(len(p.q))
+        self.at, self.places = p[every], [p[every] for _ in ways]  # copies, whose rows are moved
+        self.number, self.left = np.zeros(len(every), dtype=np.intp), np.zeros(len(every))
+        self.first, self.last, self.t = (np.zeros(len(every)) for _ in range(3))
+
+    def followed(self) -> list[Places]:
+        """The places on their first chords, on their second, and so on."""
+        ways = self._begun(np.arange(len(self.at.q)))
+        self.explored.sheet.lead(self.at, ways, self._further)
+        return self.places
+
+    def _begun(self, rows: Indices) -> Array:
+        """Ways (n, k) to places on chords of these walks that are new."""
+        q, ways = self.at.q[rows], self.ways[self.number[rows], rows]
+        self.first[rows], self.last[rows] = self.explored.box.ends(
+            self.explored._positions(q), ways
+        )
+        self.left[rows] = 8  # both ends, and more where strides of another length are refused
+        return self._tried(rows)
+
+    def _tried(self, rows: Indices) -> Array:
+        """Ways (n, k) to places on what is left of chords."""
+        self.t[rows] = self.rng.uniform(self.first[rows], self.last[rows])
+        return np.asarray(self.t[rows, None] * self.ways[self.number[rows], rows])
+
+    def _further(
+        self, rows: Indices, there: Places, arrived: Mask, until: Array
+    ) -> tuple[Indices, Places, Array]:
+        """As of :data:`robomodel.mechanism.sheets.Further`."""
+        self.at.move(rows[arrived], there[np.flatnonzero(arrived)])
+        others = rows[~arrived]
+        t = self.t[others] * until[~arrived]
+        self.first[others] = np.where(t < 0.0, t, self.first[others])
+        self.last[others] = np.where(t > 0.0, t, self.last[others])
+        self.left[others] -= 1
+        over = arrived | (self.left[rows] == 0)
+        again, rows = rows[~over], rows[over]
+        for n in np.unique(self.number[rows]).tolist():
+            mine = rows[self.number[rows] == n]
+            self.places[n].move(mine, self.at[mine])
+        self.number[rows] += 1
+        rows = rows[self.number[rows] < len(self.ways)]
+        ways = np.concatenate([self._tried(again), self._begun(rows)])
+        rows = np.concatenate([again, rows])
+        return rows, self.at[rows], ways
 
 
 def _orthogonal(rng: Generator, axes: Array, count: int) -> Array:
