@@ -77,8 +77,8 @@ def together(parts: Sequence[Places]) -> Places:
 
 
 Further: TypeAlias = Callable[[Indices, Places, Mask, Array], tuple[Indices, Places, Array]]
-"""Of rows whose ways are over, with their places, which have arrived, and the times before which
-others have come to their ends: those that go on, from where, and the ways (n, m)."""
+"""Takes rows whose ways are over, their places, which have arrived, and the times before which the
+others have come to their ends; gives rows that go on, from where, and along which ways (n, m)."""
 
 
 @dataclass(frozen=True, eq=False)
