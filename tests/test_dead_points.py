@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from texts import joint, link, loop, robot
+from texts import EYE, KNEE, TRUNNION, joint, link, loop, robot, screw_leg
 from validation_texts import only, rocker_driven
 
 import robomodel as rm
@@ -215,3 +215,22 @@ def test_dead_points_more_than_half_a_turn_away_are_found() -> None:
     assert only(report, "singularity").remedy == (
         f"limit 'crank' to more than {ends[0]:.4g} and less than {ends[1]:.4g}"
     )
+
+
+@pytest.mark.parametrize("leading", ["nut", "stroke", "knee"])
+def test_a_screw_s_nut_turns_often_before_its_dead_point(leading: str) -> None:
+    """Slide and nut turn back where eye, knee and trunnion are in line; K keeps its rank there."""
+    report = rm.validate(rm.load(screw_leg("nut", 2.0, leading)))
+    (linkage,) = report.linkages
+    found = [each for sweep in linkage.sweeps for each in sweep.singularities if each.reached]
+    if leading == "knee":
+        assert not found
+        assert "It has no singular positions" in str(report)
+        return
+    (dead,) = found
+    assert dead.kind == "dead point"
+    link = math.atan2(EYE[1] - KNEE[1], EYE[0] - KNEE[0])
+    away = math.atan2(KNEE[1] - TRUNNION[1], KNEE[0] - TRUNNION[0])
+    at = dict(zip(linkage.joints, dead.joints, strict=True))["knee"]
+    assert math.remainder(at - (away - link), math.pi) == pytest.approx(0.0, abs=1e-9)
+    assert {f.check for f in report.findings if f.severity == "warning"} >= {"singularity"}

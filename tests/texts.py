@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 INERTIAL = (
     '<inertial><origin xyz="0.1 0.02 0"/><mass value="1"/>'
     '<inertia ixx="0.01" iyy="0.02" izz="0.025" ixy="0" ixz="0" iyz="0"/></inertial>'
@@ -84,6 +86,47 @@ def four_bar(
         closing,
         *more,
     )
+
+
+TRUNNION, EYE, KNEE, LEAD = (0.1, 0.07), (0.42, 0.06), (0.4, 0.0), 0.005
+
+
+def screw_leg(drive: str, upper: float, leading: str = "") -> str:
+    """A knee with a screw between thigh (the base) and shank; ``leading``: the independent joint.
+
+    A motor of 2.5 N m and 400 rad/s turns it: a rotor of 3e-5 kg m² of the slide (``rotor``), of a
+    transmission, or a nut; or the slide has the force, speed and armature of these (``slide``).
+    """
+    ratio, motor = math.tau / LEAD, '<motor effort="2.5" velocity="400"/>'
+    way = EYE[0] - TRUNNION[0], EYE[1] - TRUNNION[1]
+    x, y = (each / math.hypot(*way) for each in way)
+    turns, inertia = f'ratio="{ratio!r}"', 'inertia="3e-5"'
+    more = {
+        "rotor": f"<rotor {inertia} {turns}/>{motor}",
+        "slide": f'<armature value="{3e-5 * ratio**2!r}"/>'
+        f'<motor effort="{2.5 * ratio!r}" velocity="{400.0 / ratio!r}"/>',
+    }
+    beside = {
+        "nut": link("nut", '<inertial><mass value="1e-6"/><inertia ixx="3e-5" iyy="3e-5" izz="3e-5"'
+                    ' ixy="0" ixz="0" iyz="0"/></inertial>')
+        + joint("nut", "carrier", "nut", axis=f"{x!r} {y!r} 0", more=motor,
+                mark=leading == "nut" or None)
+        + coupling("thread", {"nut": 1.0, "stroke": -ratio}),
+        "transmission": '<transmission name="t"><joint name="stroke"/><actuator name="motor">'
+        f"<rotor {inertia} {turns}/>{motor}</actuator></transmission>",
+    }  # fmt: skip
+    return robot(
+        link("shank"), link("carrier"), link("screw"),
+        joint("knee", "base", "shank", f"{KNEE[0]} {KNEE[1]} 0", kind="revolute",
+              more=f'<limit lower="-0.1" upper="{upper}"/>', mark=leading == "knee" or None),
+        joint("trunnion", "base", "carrier", f"{TRUNNION[0]} {TRUNNION[1]} 0"),
+        joint("stroke", "carrier", "screw", f"{way[0]!r} {way[1]!r} 0", kind="prismatic",
+              axis=f"{x!r} {y!r} 0", more=more.get(drive, ""),
+              mark=leading == "stroke" or None),
+        loop("eye", "revolute", "screw", "shank", "0 0 0",
+             f"{EYE[0] - KNEE[0]!r} {EYE[1] - KNEE[1]!r} 0"),
+        beside.get(drive, ""),
+    )  # fmt: skip
 
 
 def fan(*more: str, mark: bool | None = None) -> str:

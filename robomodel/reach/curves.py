@@ -221,10 +221,12 @@ class _Sweep:
     def _kept(self, half: Half) -> int:
         """How many points of a half are the curve's: half a turn of a joint that turns fully.
 
-        Where others come round each half has the whole of it, and half of that is kept.
+        Where others come round each half has the whole of it, and half of that is kept. Joints that
+        couplings turn, as nuts of screws, may have turned often before their linkage has once.
         """
         turned = np.abs(np.array(half.q)[:, self.link.q] - half.q[0][self.link.q])
         turns = self.link.joint.nq == 1 and not self.part.lengths[self.column]
+        turns &= self.column not in self.part.coupled
         goes_on = np.min(np.array(half.tangents)[:, self.column] * half.tangents[0][self.column])
         if turns and goes_on > 0.0 and turned[-1] >= math.pi:
             return int(np.argmax(turned >= math.pi)) + 1

@@ -54,7 +54,7 @@ class ClusterMotion:
         """K in comparable units, the rows that are always repeated left out where that is safe."""
         rows = self.cluster.closing_rows if self.cluster.implicit else range(self.geometry.rows)
         jacobian: Array = self.geometry.evaluate(q)[1][..., list(rows), :]
-        return jacobian * self.unit
+        return jacobian * self.geometry.row_unit[list(rows), None] * self.unit
 
     @cached_property
     def telling(self) -> list[int] | None:
@@ -110,7 +110,7 @@ class ClusterMotion:
     def _told(self, q: Array) -> Array:
         """The rows of K (..., rank, columns) that repeat no others."""
         jacobian: Array = self._telling_geometry.evaluate(q)[1]
-        return jacobian * self.unit
+        return jacobian * self.geometry.row_unit[self.telling, None] * self.unit
 
     def _factored(self, q: Array) -> tuple[Array, Array]:
         """The motions, and K or its rows that repeat no others."""

@@ -139,7 +139,8 @@ class Part:
         """
         if self.lengths[column]:
             return 10.0 * float(self.unit[column])
-        return TURNS * 2.0 * math.pi if self.coupled & {*self.limited} else 2.0 * math.pi
+        turns = TURNS if self.coupled & {*self.limited} else 1
+        return turns * 2.0 * math.pi * float(self.unit[column])  # of what a gear drives
 
     def free(self, held: Sequence[int] = ()) -> Array:
         """1 for its columns but the held ones, 0 for all others of the cluster."""
@@ -150,7 +151,9 @@ class Part:
 
     def matrix(self, jacobian: Array, free: Array) -> Array:
         """Its rows of K in comparable units, zero in columns that are not free."""
-        result: Array = jacobian[..., list(self.rows), :] * (self.unit * free)[..., None, :]
+        rows = list(self.rows)
+        k = jacobian[..., rows, :] * self.geometry.row_unit[rows, None]
+        result: Array = k * (self.unit * free)[..., None, :]
         return result
 
     def null(self, q: Array, held: Sequence[int] = ()) -> Array:

@@ -441,13 +441,14 @@ class _SideBySide:
         return np.asarray(self.lengths[rows] >= self.longest[rows])
 
     def _turned(self, rows: Indices) -> Mask:
-        """Which joints of halves' columns have turned by 2π."""
+        """Which joints of halves' columns have turned by 2π, or what drives these, by gears."""
         part, turned = self.part, np.zeros(len(rows), dtype=bool)
         for k, n in enumerate(rows.tolist()):
             c = self.halves[n].column
             if c is not None and c in part.place and not part.lengths[c]:
                 place = part.place[c]
-                turned[k] = abs(self.points.q[n, place] - self.starts[n, place]) >= math.tau
+                way = abs(self.points.q[n, place] - self.starts[n, place])
+                turned[k] = way >= math.tau * part.unit[c]
         return turned
 
     def _round(self, rows: Indices) -> Mask:
