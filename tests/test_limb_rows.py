@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import texts
+from numpy.typing import NDArray
 from texts import INERTIAL, link, loop, robot
 
 import robomodel as rm
@@ -456,6 +457,29 @@ def test_a_cylinder_near_its_dead_point() -> None:
     assert "the range of boom ends 0.235 rad before its dead point" in str(result)
     rows = result.as_dict()["transmissions"]
     assert [(each["rod"], each["input"]) for each in rows] == [("cylinder", "boom")]
+
+
+@pytest.mark.slow_cases("rotor", "nut")
+@pytest.mark.parametrize("drive", ["rotor", "nut", "transmission", "slide"])
+def test_a_screw_is_a_cylinder(drive: str) -> None:
+    """Whatever turns it: force, speed and inertia of all four drives are equal."""
+    found = rm.actuation(rm.load(texts.screw_leg(drive, 1.2)))
+    (cylinder,), (row,) = found.cylinders, found.joints
+    trunnion, knee, eye = (complex(*x) for x in (texts.TRUNNION, texts.KNEE, texts.EYE))
+
+    def lever(angle: NDArray[np.float64]) -> NDArray[np.float64]:
+        arm = (eye - knee) * np.exp(1j * angle)
+        line = knee + arm - trunnion
+        return np.abs(np.imag(np.conj(arm) * line) / np.abs(line))
+
+    ratio, fine = math.tau / texts.LEAD, lever(np.linspace(-0.1, 1.2, 100_001))
+    here = lever(cylinder.positions)
+    np.testing.assert_allclose(np.abs(cylinder.levers), here, rtol=1e-9)
+    np.testing.assert_allclose(np.abs(cylinder.push), 2.5 * ratio * here, rtol=1e-9)
+    assert row.limits.effort == pytest.approx(2.5 * ratio * np.min(fine), rel=1e-8)
+    assert row.limits.velocity == pytest.approx(400.0 / ratio / np.max(fine), rel=1e-8)
+    (rod,) = found.transmissions
+    assert rod.least.angle == pytest.approx(np.arcsin(np.min(fine) / abs(eye - knee)), abs=1e-6)
 
 
 @pytest.mark.slow

@@ -94,7 +94,7 @@ def own_joints(model: Model, index: int) -> tuple[int, ...]:
     Else none. A motor is a joint's own whose rate is that joint's alone, directly or by a gear.
     """
     cluster = model.clusters[index]
-    driven = {_geared(cluster, each.terms[0][0]) for each in model.actuators
+    driven = {geared(cluster, each.terms[0][0]) for each in model.actuators
               if len(each.terms) == 1}  # fmt: skip
     bodies = tuple(
         b for b in cluster.bodies
@@ -106,7 +106,7 @@ def own_joints(model: Model, index: int) -> tuple[int, ...]:
     return bodies if np.all(np.isfinite(rates)) else ()
 
 
-def _geared(cluster: Cluster, name: str) -> str:
+def geared(cluster: Cluster, name: str) -> str:
     """The joint of loops that one coupling of two joints ties a joint beside them to; else it."""
     geometry, joints = cluster.geometry, cluster.joints
     looped = {joints[n] for n in geometry.looped_bodies}

@@ -1,8 +1,9 @@
 """Cylinders: the lever of a driven slide between two pins about the joint of a limb that it moves.
 
-The lever is the slide's rate for unit rate of that joint: the distance of its line from the axis of
-the joint, if that is fixed. Force times lever is torque. Where the lever vanishes the cylinder is
-at its dead point: it can neither hold nor move the limb.
+Motors that drive the slide by a screw count as well as those of the slide itself. The lever is the
+slide's rate for unit rate of that joint: the distance of its line from the axis of the joint, if
+that is fixed. Force times lever is torque. Where the lever vanishes the cylinder is at its dead
+point: it can neither hold nor move the limb.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 
 from robomodel.arrays import Array
 from robomodel.dynamics.actuators import maps
-from robomodel.dynamics.actuators.limbs import beside, columns_of
+from robomodel.dynamics.actuators.limbs import beside, columns_of, geared, motor_rows
 from robomodel.model import Model
 from robomodel.reach.limb import limb_bodies
 from robomodel.reach.parts import Part
@@ -82,12 +83,15 @@ def cylinders(model: Model) -> Iterator[Cylinder]:
         linkage = Linkage(model, cluster)
         for number, actuator in enumerate(model.actuators):
             names = [name for name, _ in actuator.terms if name in cluster.joints]
-            rod = linkage.cylinder(names[0]) if len(names) == len(actuator.terms) == 1 else None
+            if len(names) != 1 or len(actuator.terms) != 1:
+                continue
+            slide = geared(cluster, names[0])
+            rod = linkage.cylinder(slide)
             if rod is None:
                 continue
             for body in limb_bodies(model)[cluster.index]:
-                if model.nodes[body].joint.nv == 1 and model.joints[body].name != names[0]:
-                    found = _cylinder(linkage, rod, names[0], body, number)
+                if model.nodes[body].joint.nv == 1 and model.joints[body].name != slide:
+                    found = _cylinder(linkage, rod, slide, body, number)
                     if found is not None:
                         yield found
 
@@ -110,8 +114,8 @@ def _cylinder(linkage: Linkage, rod: Rod, name: str, body: int, number: int) -> 
     drive = Drive(linkage, rod, rod.ends[1 - side].body, side)
     angles = drive.angles(path, path.q)
     at = np.asarray(path.q[:, path.part.place[own]])
-    ((_, factor),) = model.actuators[number].rows
-    low, high = sorted(x[number] * factor for x in maps.bounds(model, None))
+    gear = _gear(path, column, motor_rows(model)[number, cluster.spanning_v])
+    low, high = sorted(x[number] * gear for x in maps.bounds(model, None))
     slides = joint.type == "prismatic"
     rest = tuple(model.joints[b].name for b in bodies if b != body)
     row = Transmission(
@@ -123,6 +127,12 @@ def _cylinder(linkage: Linkage, rod: Rod, name: str, body: int, number: int) -> 
         tuple(_dead_points(linkage, path, own, held, column)),
         high * levers, low * levers, row,
     )  # fmt: skip
+
+
+def _gear(path: Path, column: int, motor: Array) -> float:
+    """The rate of a motor, by its row of the cluster's velocities, for unit rate of a slide."""
+    fastest = path.tangents[np.argmax(np.abs(path.tangents[:, column]))] * path.part.unit
+    return float(motor @ path.part.velocities @ fastest / fastest[column])
 
 
 def _carried(linkage: Linkage, by: int, body: int) -> bool:

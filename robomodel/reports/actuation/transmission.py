@@ -279,12 +279,19 @@ class Linkage:
             return None
         ends = []
         for body in pin.bodies:
-            others = [each for each in self.around.get(body, {}).values() if each is not pin]
+            others = [each for each in self.around.get(body, {}).values()
+                      if each is not pin and each.name not in self._beside_loops]  # fmt: skip
             if len(others) != 1 or not others[0].turns:
                 return None
             ends.append(self.end_at(body, others[0]))
         hinges = [end.pins[0].point for end in ends if end.turns == 1]
         return Rod(name, None, (ends[0], ends[1]), hinges[0] if hinges else None)
+
+    @cached_property
+    def _beside_loops(self) -> frozenset[str]:
+        """Joints that couplings alone move: of nuts, screws and rotors."""
+        looped = self.cluster.geometry.looped_bodies
+        return frozenset(x for n, x in enumerate(self.cluster.joints) if n not in looped)
 
     def load(self, rod: Rod, name: str, q: Array) -> float:
         """The force along a rod, times the cluster's size, where an input pushes with 1.
