@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cmath
 import math
 
 import numpy as np
@@ -285,3 +286,64 @@ def test_a_press_whose_knee_a_cylinder_pushes(hung: str) -> None:
     reach = [arm * math.sin(math.atan2(*(knee - top)) - turn) for turn in (-1.0, 1.0)]
     assert found.least.angle == pytest.approx(math.acos(max(map(abs, reach)) / rod), abs=1e-6)
     assert found.most.angle == pytest.approx(math.pi / 2, abs=1e-6)
+
+
+def cranks(places: list[complex]) -> rm.Model:
+    """Equal cranks on the base, the first driven, and a platform on all of them."""
+    parts = [link("platform")]
+    for n, at in enumerate(places):
+        parts += [link(f"crank{n}"),
+                  hinge(f"pivot{n}", "base", f"crank{n}", f"{at.real!r} {at.imag!r} 0",
+                        more=MOTOR if n == 0 else "")]  # fmt: skip
+    first, *others = places
+    parts.append(hinge("top0", "crank0", "platform", "0.2 0 0"))
+    for n, at in enumerate(others, 1):
+        away = at - first
+        parts.append(loop(f"top{n}", "revolute", f"crank{n}", "platform", "0.2 0 0",
+                          f"{away.real!r} {away.imag!r} 0"))  # fmt: skip
+    return rm.load(robot(*parts))
+
+
+@pytest.mark.parametrize("turned", [0.3, 0.7, math.pi / 2])
+def test_cranks_carry_where_others_cannot(turned: float) -> None:
+    """Two parallelograms of one driven crank, at an angle to each other: one of them pushes well.
+
+    At worst both are off by half of that angle.
+    """
+    study = rm.actuation(cranks([0j, 0.3 + 0j, 0.3 * cmath.exp(1j * turned)]))
+    first, second = study.four_bars
+    for each in (first, second):
+        assert each.least.angle == pytest.approx(0.0, abs=1e-6)
+        assert each.carried == pytest.approx(turned / 2.0, abs=0.03)
+    warned = "below 40°" in str(study)
+    assert warned == (turned / 2.0 < math.radians(40.0))
+
+
+@pytest.mark.slow_cases("rocker")
+@pytest.mark.parametrize("pushed", ["coupler", "rocker"])
+def test_four_bars_that_a_cylinder_pushes(pushed: str) -> None:
+    """From the base: a rocker is then the input; a coupler has no hinge on the base that were."""
+    eye = {"coupler": (0.35, 0.5), "rocker": (1.1, 0.4)}[pushed]
+    base, size = (0.6, -0.4), math.hypot(eye[0] - 0.6, eye[1] + 0.4)
+    axis = f"{(eye[0] - base[0]) / size!r} {(eye[1] - base[1]) / size!r} 0"
+    at = {"coupler": f"{eye[0] - 0.2!r} {eye[1] - 0.5!r} 0", "rocker": "0 0.4 0"}[pushed]
+    ends = '<limit lower="-0.05" upper="0.05" effort="9" velocity="1"/>'
+    study = rm.actuation(rm.load(robot(
+        *(link(name) for name in ("crank", "coupler", "rocker", "barrel", "piston")),
+        hinge("left", "base", "crank", "0 0 0"),
+        hinge("low", "crank", "coupler", "0.2 0.5 0"),
+        hinge("right", "base", "rocker", "1.1 0 0"),
+        loop("high", "revolute", "coupler", "rocker", "0.8 0.1 0", "-0.1 0.6 0"),
+        hinge("foot", "base", "barrel", f"{base[0]} {base[1]} 0"),
+        joint("cylinder", "barrel", "piston", f"{eye[0] - base[0]!r} {eye[1] - base[1]!r} 0",
+              kind="prismatic", axis=axis, more=ends),
+        loop("eye", "revolute", "piston", pushed, "0 0 0", at),
+    )))  # fmt: skip
+    (bar,) = study.four_bars
+    assert bar.input == {"coupler": "", "rocker": "right"}[pushed]
+    assert np.all(np.isnan(bar.angles) == (pushed == "coupler"))
+    assert ("that of the cylinder" in str(study)) == (pushed == "coupler")
+    data = study.as_dict()["four_bars"][0]["transmission_angle"]
+    assert (data["least"] is None) == (pushed == "coupler")
+    assert study.cylinders
+    assert study.html()

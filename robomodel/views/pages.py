@@ -140,6 +140,7 @@ def page(
         for cluster in model.clusters
         if cluster.implicit
         for bar in four_bars(model, cluster, start[None])
+        if bar.input
     ]
     shows_reflected = not names and _has_reflected(model)
     data = _data(model, start, solids, links, carried) | _camera(model, start, everything)

@@ -445,15 +445,15 @@ def _four_bars(study: Actuation) -> Table:
     for each in study.four_bars:
         low, high = math.degrees(each.least.angle), math.degrees(each.most.angle)
         lengths = ", ".join(f"{length:.4g}" for length in each.lengths)
-        least = f"{low:.1f}° at {each.input} = {each.least.at:.4g} rad"
-        rows.append([" - ".join(each.joints), each.kind, lengths, f"{each.margin:.3g}", least,
-                     f"{high:.1f}°"])  # fmt: skip
+        ends = [f"{low:.1f}° at {each.input} = {each.least.at:.4g} rad", f"{high:.1f}°"]
+        rows.append([" - ".join(each.joints), each.kind, lengths, f"{each.margin:.3g}",
+                     *(ends if each.input else ["that of the cylinder", ""])])  # fmt: skip
     columns = ["joints", "class", "bars [m]", "Grashof's margin [m]", "transmission angle", "to"]
     return Table(columns, rows)
 
 
 def _weak(study: Actuation) -> list[str]:
-    return [_pushes(each.loop) for each in study.four_bars if each.least.angle < LOW]
+    return [_pushes(each.loop) for each in study.four_bars if each.carried < LOW]
 
 
 def _weak_rods(study: Actuation) -> list[str]:
@@ -665,6 +665,9 @@ def _of_speed_torque(group: Mapping[str, SpeedTorque]) -> Iterator[Plot]:
 
 
 def _of_bar(group: Mapping[str, FourBar]) -> Iterator[Plot]:
+    group = {design: each for design, each in group.items() if each.input}
+    if not group:
+        return
     first, kinds = next(iter(group.values())), dict.fromkeys(each.kind for each in group.values())
     title = f"{first.loop}: transmission angle of a {' and a '.join(kinds)}"
     yield from _angles(group, title, f"{first.input} [rad]", first.loop)

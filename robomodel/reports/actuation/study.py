@@ -52,6 +52,7 @@ from robomodel.reports.actuation.cylinders import Cylinder, cylinders
 from robomodel.reports.actuation.losses import LossyJoint, lossy_joints
 from robomodel.reports.actuation.transmission import (
     Extreme,
+    Linkage,
     Transmission,
     transmissions,
     unpushed_inputs,
@@ -490,8 +491,13 @@ class FourBar:
     double-crank, double-rocker, triple-rocker, parallelogram, or kite; the last two can fold flat.
     ``margin`` [m]: the sum of the two other bars less that of the longest and the shortest
     (Grashof's condition; negative if no bar can turn fully).
+    ``input``: the joint that drives it: an actuator's, or between two bars that a cylinder pushes
+    apart, else one at which the loop begins. Without one if a cylinder is between two bars that no
+    hinge joins, as the coupler of a knee and its thigh: what transmits is the cylinder then.
     ``positions`` and ``angles`` (n,): the input's, and the transmission angle, at the joint
-    opposite the input between the bars that meet there, 0 to π/2; ``least``, ``most`` of it.
+    opposite the input between the bars that meet there, 0 to π/2; ``least``, ``most`` of it;
+    not-a-number without an input. ``carried``: the least, over these positions, of the greatest
+    angle among it and other four-bars between the same three links, which carry where it cannot.
     """
 
     cluster: str
@@ -501,28 +507,37 @@ class FourBar:
     frame: int
     kind: str
     margin: float
+    input: str
     positions: Array
     angles: Array
     least: Extreme
     most: Extreme
-
-    @property
-    def input(self) -> str:
-        """The joint that drives it: an actuator's, else one at which the loop begins."""
-        return self.joints[0]
+    carried: float
 
 
 def four_bars(model: Model, cluster: Cluster, q: Array) -> list[FourBar]:
     """The four-bars of a cluster, measured at closed configurations q (n, nq)."""
     kinds = {loop.name: loop.type for loop in model.loops}
-    bars = []
+    found = list[tuple[FourBar, Array]]()
     for loop in cluster.geometry.loop_joints:
         hinges = _hinges(cluster, loop, kinds.get(loop.name, ""))
         if hinges is not None:
-            bar = _four_bar(model, cluster, loop.name, hinges, q)
-            if bar is not None:
-                bars.append(bar)
-    return bars
+            measured = _four_bar(model, cluster, loop.name, hinges, q)
+            if measured is not None:
+                found.append(measured)
+    result = []
+    for bar, _ in found:
+        alike = [angles for other, angles in found if _share_links(bar, other)]
+        carried = np.min(np.max(alike, axis=0)) if len(alike) > 1 else bar.least.angle
+        result.append(replace(bar, carried=float(carried)))
+    return result
+
+
+def _share_links(one: FourBar, other: FourBar) -> bool:
+    """True if two four-bars have two hinges next to each other in common, so three links."""
+    pairs = [{frozenset((a, b)) for a, b in zip(bar.joints, (*bar.joints[1:], bar.joints[0]),
+                                                strict=True)} for bar in (one, other)]  # fmt: skip
+    return bool(pairs[0] & pairs[1])
 
 
 def _other_rods(model: Model, bars: Sequence[FourBar]) -> Iterator[Transmission]:
@@ -547,7 +562,8 @@ def _hinges(cluster: Cluster, loop: LoopJoint, kind: str) -> tuple[int, ...] | N
 
 def _four_bar(
     model: Model, cluster: Cluster, loop: str, hinges: tuple[int, ...], q: Array
-) -> FourBar | None:
+) -> tuple[FourBar, Array] | None:
+    """A four-bar, and its transmission angles at configurations q (n, nq)."""
     names = [loop if i < 0 else cluster.joints[i] for i in hinges]
     points, axes = _hinge_lines(model, names, q)
     normal = axes[:, 0]
@@ -563,7 +579,8 @@ def _four_bar(
         return None
     if float(np.max(np.abs(sizes - length))) > WRITTEN * float(np.max(length)):
         return None  # not in one plane
-    first = _input(model, cluster, names)
+    driven = _input(model, cluster, names)
+    first = 0 if driven is None else driven
     order = [(first + i) % 4 for i in range(4)]
     frame = order.index(3)  # the bar from the last joint of one branch to the first of the other
     lengths = tuple(float(length[i]) for i in order)
@@ -571,22 +588,22 @@ def _four_bar(
     opposite = order[2]
     a, b = -bars[:, order[1]], bars[:, opposite]
     cosine = np.abs(np.sum(a * b, axis=-1)) / (sizes[:, order[1]] * sizes[:, opposite])
-    angles = np.arccos(np.minimum(cosine, 1.0))
+    angles = np.arccos(np.minimum(cosine, 1.0)) if driven is not None else np.full(len(q), np.nan)
     joint = next(each for each in (names[first], *names) if each in model.joint_names)
     at = np.asarray(model.joint_positions(q).get(joint, np.arange(len(q), dtype=float)))
     along = np.argsort(at, kind="stable")
     extremes = [Extreme(float(x), float(y)) for x, y in zip(angles, at, strict=True)]
-    if names[first] in model.joint_names:
+    if driven is not None and names[first] in model.joint_names:
         turn = _turn(bars[:, order[0]], -bars[:, order[3]], normal)[along]
         extremes += _extremes(_four(lengths), np.unwrap(turn), at[along],
                               joint_range(model, joint))  # fmt: skip
     one, two, three, four = (names[i] for i in order)
+    least = min(extremes, key=lambda each: (round(each.angle, 9), abs(each.at)))
+    most = max(extremes, key=lambda each: (round(each.angle, 9), -abs(each.at)))
     return FourBar(
         cluster.name, loop, (one, two, three, four), _four(lengths), frame, kind, margin,
-        at[along], angles[along],
-        min(extremes, key=lambda each: (round(each.angle, 9), abs(each.at))),
-        max(extremes, key=lambda each: (round(each.angle, 9), -abs(each.at))),
-    )  # fmt: skip
+        "" if driven is None else one, at[along], angles[along], least, most, least.angle,
+    ), angles  # fmt: skip
 
 
 def _turn(one: Array, other: Array, normal: Array) -> Array:
@@ -648,14 +665,28 @@ def _hinge_lines(model: Model, names: Sequence[str], q: Array) -> tuple[Array, A
     return np.stack(points, axis=1), np.stack(axes, axis=1)
 
 
-def _input(model: Model, cluster: Cluster, names: list[str]) -> int:
-    """The index of the input: an actuator's joint, else one of a linkage without, or the first."""
+def _input(model: Model, cluster: Cluster, names: list[str]) -> int | None:
+    """The index of the input: an actuator's joint, or one between bars that a cylinder pushes.
+
+    Else one of a linkage without motors, or the first; None if a cylinder pushes opposite bars.
+    """
     pushed = {actuator.joint for actuator in model.actuators}
     pushed |= {name for actuator in model.actuators for name, _ in actuator.terms}
-    for preferred in (pushed, unpushed_inputs(model, cluster)):
-        for n, name in enumerate(names):
-            if name in preferred:
-                return n
+    for n, name in enumerate(names):
+        if name in pushed:
+            return n
+    linkage = Linkage(model, cluster)
+    pins = {pin.name: {*pin.bodies} for pin in linkage.pins}
+    bars = [pins[a] & pins[b] for a, b in zip(names, (*names[1:], names[0]), strict=True)]
+    for name in linkage.inputs:
+        rod = linkage.cylinder(name)
+        ends = {end.body for end in rod.ends} if rod else set()
+        on = [n for n, bar in enumerate(bars) if bar & ends]
+        if len(on) == 2:
+            return {1: on[1], 2: None, 3: on[0]}[on[1] - on[0]]
+    for n, name in enumerate(names):
+        if name in unpushed_inputs(model, cluster):
+            return n
     return 0
 
 
