@@ -149,8 +149,6 @@ def _document(errors: ApproximationErrors) -> Document:
         ]
         for each in errors.armatures
     ]
-    dense, names = errors.dense, errors.dof_names
-    pairs = np.argwhere(np.triu(np.abs(dense) > NOTHING * np.max(np.abs(dense), initial=TINY), 1))
     turning = [
         f"{each.joint}: {each.words} {each.unit}, the ratio turns with it"
         for each in errors.armatures
@@ -170,7 +168,7 @@ def _document(errors: ApproximationErrors) -> Document:
         *tree_sections(errors.judged),
         Section(
             "Between joints, where only tendons with armature say it (dense matrix, kg m²)",
-            [Bullets([f"{names[i]}, {names[j]}: {dense[i, j]:.6g}" for i, j in pairs.tolist()])],
+            [Bullets(list(_between(errors.judged.basis.view)))],
         ),
         Section("What no armature can say", [Bullets([*spinning, *turning])]),
         Section(
@@ -182,6 +180,16 @@ def _document(errors: ApproximationErrors) -> Document:
     data["approximation_errors"] = _data(errors)
     data["tree"] = tree_data(errors.judged)
     return Document(errors.robot, errors.verdict, sections, data, errors.file, "armature")
+
+
+def _between(view: Model) -> Iterator[str]:
+    """The reflected inertia at neutral between joints of one freedom that move in the tree."""
+    for each in joint_inertias(view):
+        size = NOTHING * np.max(np.abs(each.matrix), initial=TINY)
+        for i, j in np.argwhere(np.triu(np.abs(each.matrix) > size, 1)).tolist():
+            (one, single), (other, alone) = each.joints[i], each.joints[j]
+            if single and alone:
+                yield f"{one}, {other}: {each.matrix[i, j]:.6g}"
 
 
 def csv_of(errors: ApproximationErrors) -> str:
