@@ -665,6 +665,27 @@ def test_locked_spins_begin_at_neutral_and_across_the_swing(tmp_path: Path) -> N
     assert abs(axis @ way) < 1e-3 * np.linalg.norm(way)
 
 
+@pytest.mark.parametrize(
+    ("crank", "rod", "moves", "near"), [(0.1, 0.1501, "drive", True), (0.03, 0.13, "swing", False)]
+)
+def test_a_linkage_that_cannot_fold_has_no_change_point(
+    crank: float, rod: float, moves: str, near: bool
+) -> None:
+    """All four hinges come near one line: K's least singular value to a sixth, and to a half."""
+    ends = '<limit lower="-2" upper="2" effort="9" velocity="9"/>'
+    model = rm.load(
+        robot(
+            link("crank"), link("rod"), link("rocker"),
+            joint("drive", "base", "crank", kind="revolute", more=ends),
+            joint("pin", "crank", "rod", f"0 {crank} 0"),
+            joint("swing", "base", "rocker", "0.15 0 0", kind="revolute", more=ends),
+            loop("far", "revolute", "rod", "rocker", f"{rod} 0 0", f"{rod - 0.15!r} {crank} 0"),
+        )
+    )  # fmt: skip
+    tree = rm.approximate_tree(model, joints=[moves])
+    assert ("next to a change point" in tree.verdict) == near
+
+
 @pytest.mark.slow
 def test_change_points_of_several_freedoms_are_left_out_and_named() -> None:
     """An ankle of two parallelograms: they are flat at a pitch of 0.54 without roll."""

@@ -48,8 +48,8 @@ if TYPE_CHECKING:
 DRAWN, TOLD = (400, 600), (400, 800)
 WORK = 4e8  # operations to which numbers of states are kept
 LEAST_DISPLACED = 4.5e-3  # sizes, of displacement, below which nothing needs to follow
-CHANGE, NEAR = 0.5, 0.7  # of the least singular value beside: at, and next to, a change point
-PIT, BESIDE, OPPOSITE = 0.2, 200, -0.9  # the same of several freedoms; of so many; cosine of these
+CHANGE, NEAR = 0.2, 0.5  # of the least singular value beside: at, and next to, a change point
+BESIDE, OPPOSITE = 200, -0.9  # of several freedoms: so many beside, and cosine of those opposite
 # of a follower's rates, rms: inertia goes with their square, and 10 % are worth having; over the
 # whole range, a third: a locked joint's are off by all
 OFF = (0.05, 1 / 3)
@@ -251,14 +251,14 @@ def _dips(x: Array, sizes: Array) -> list[tuple[float, float]]:
 
 
 def _pits(x: Array, sizes: Array) -> Mask:
-    """At which positions (n, k) of joints sizes (n,) are less than :data:`PIT` of those beside.
+    """At which positions (n, k) of joints sizes (n,) are less than :data:`CHANGE` of those beside.
 
     These are some of the others that are opposite each other, but for :data:`OPPOSITE`.
     """
     found = np.zeros(len(x), dtype=bool)
     at = (x - np.min(x, axis=0)) / np.maximum(np.ptp(x, axis=0), NOTHING)
-    for n in np.flatnonzero(sizes < PIT * np.max(sizes)).tolist():
-        larger = np.flatnonzero(sizes * PIT > sizes[n])
+    for n in np.flatnonzero(sizes < CHANGE * np.max(sizes)).tolist():
+        larger = np.flatnonzero(sizes * CHANGE > sizes[n])
         away = at[larger[:: 1 + len(larger) // BESIDE]] - at[n]
         away /= np.maximum(np.linalg.norm(away, axis=1, keepdims=True), NOTHING)
         found[n] = bool(np.min(away @ away.T, initial=1.0) < OPPOSITE)
