@@ -11,7 +11,7 @@ import pytest
 from agreement import close
 from cases import few
 from linkage_family import FAMILY, instance
-from texts import coupling, four_bar, joint, link, loop, robot
+from texts import coupling, four_bar, joint, link, loop, robot, screw_leg
 
 import robomodel as rm
 from robomodel.mechanism.closure import close as closed
@@ -128,6 +128,17 @@ def test_geared_rotors_take_no_freedom(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("size", [10.0, 0.01])
+@pytest.mark.parametrize("drive", ["nut", "rotor"])
+def test_fine_screws_drive_linkages_of_any_size(drive: str, size: float) -> None:
+    """A screw turns by 377 rad a size of its linkage: one freedom, and the same ratio."""
+    model = rm.load(screw_leg(drive, 1.2, size=size))
+    assert (model.nv, len(model.notes)) == (1, len(rm.load(screw_leg(drive, 1.2)).notes))
+    (row,) = rm.actuation(model, "knee").joints
+    (same,) = rm.actuation(rm.load(screw_leg(drive, 1.2)), "knee").joints
+    assert row.limits.effort == pytest.approx(same.limits.effort, rel=1e-6)
+
+
 def test_a_shaft_in_two_bearings_moves_as_in_one() -> None:
     """A loop all of whose conditions repeat what its hinges say changes nothing."""
     text, _ = instance("shaft in bearings", 3, 0.0)

@@ -91,14 +91,17 @@ def four_bar(
 TRUNNION, EYE, KNEE, LEAD = (0.1, 0.07), (0.42, 0.06), (0.4, 0.0), 0.005
 
 
-def screw_leg(drive: str, upper: float, leading: str = "") -> str:
+def screw_leg(drive: str, upper: float, leading: str = "", *, size: float = 1.0) -> str:
     """A knee with a screw between thigh (the base) and shank; ``leading``: the independent joint.
 
     A motor of 2.5 N m and 400 rad/s turns it: a rotor of 3e-5 kg m² of the slide (``rotor``), of a
     transmission, or a nut; or the slide has the force, speed and armature of these (``slide``).
+    ``size``: times all lengths, the screw's lead among them.
     """
-    ratio, motor = math.tau / LEAD, '<motor effort="2.5" velocity="400"/>'
-    way = EYE[0] - TRUNNION[0], EYE[1] - TRUNNION[1]
+    (foot, knee, eye), lead = ([[size * x for x in each] for each in (TRUNNION, KNEE, EYE)],
+                               size * LEAD)  # fmt: skip
+    ratio, motor = math.tau / lead, '<motor effort="2.5" velocity="400"/>'
+    way = eye[0] - foot[0], eye[1] - foot[1]
     x, y = (each / math.hypot(*way) for each in way)
     turns, inertia = f'ratio="{ratio!r}"', 'inertia="3e-5"'
     more = {
@@ -117,14 +120,14 @@ def screw_leg(drive: str, upper: float, leading: str = "") -> str:
     }  # fmt: skip
     return robot(
         link("shank"), link("carrier"), link("screw"),
-        joint("knee", "base", "shank", f"{KNEE[0]} {KNEE[1]} 0", kind="revolute",
+        joint("knee", "base", "shank", f"{knee[0]!r} {knee[1]!r} 0", kind="revolute",
               more=f'<limit lower="-0.1" upper="{upper}"/>', mark=leading == "knee" or None),
-        joint("trunnion", "base", "carrier", f"{TRUNNION[0]} {TRUNNION[1]} 0"),
+        joint("trunnion", "base", "carrier", f"{foot[0]!r} {foot[1]!r} 0"),
         joint("stroke", "carrier", "screw", f"{way[0]!r} {way[1]!r} 0", kind="prismatic",
               axis=f"{x!r} {y!r} 0", more=more.get(drive, ""),
               mark=leading == "stroke" or None),
         loop("eye", "revolute", "screw", "shank", "0 0 0",
-             f"{EYE[0] - KNEE[0]!r} {EYE[1] - KNEE[1]!r} 0"),
+             f"{eye[0] - knee[0]!r} {eye[1] - knee[1]!r} 0"),
         beside.get(drive, ""),
     )  # fmt: skip
 

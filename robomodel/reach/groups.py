@@ -119,13 +119,13 @@ class GroupMechanism:
 
     def step(self, q: Array, d: Array, case: Indices | None = None) -> tuple[Array, Array, Array]:
         """As of :class:`robomodel.mechanism.continuation.Mechanism`."""
-        units, row_units = self._units, self.row_unit[:, None]
+        units, row_unit = self._units, self.row_unit[:, None]
         if units is not None:
-            there, values, k = self.geometry.step(q, d * units, row_units * units)
+            there, values, k = self.geometry.step(q, d * units, row_unit * units)
         else:
             there, values, k = self.geometry.step(q, d @ self._whole.T)
             k = (k.reshape(-1, k.shape[2]) @ self._whole).reshape(*k.shape[:2], d.shape[1])
-            k *= row_units
+            k *= row_unit
         return there.copy(), values * self.row_unit, k
 
     def away(self, q0: Array, q1: Array, case: Indices | None = None) -> Array:
