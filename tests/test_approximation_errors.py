@@ -17,7 +17,7 @@ import mujoco
 import numpy as np
 import pytest
 from mujoco_open_tree import Simulator
-from texts import four_bar, joint, link, loop, robot
+from texts import coupling, four_bar, joint, link, loop, robot
 
 import robomodel as rm
 from benchmarks.open_trees import proof
@@ -794,3 +794,28 @@ def test_trees_of_small_robots_are_those_of_large_ones(name: str) -> None:
     for each in one:
         assert other[each].median == pytest.approx(one[each].median, rel=1e-3, abs=1e-9)
     assert any(error.median > 1e-6 for error in one.values())
+
+
+def test_inertia_between_joints_is_of_the_tree_s() -> None:
+    """A belt's pulley turns by 6 (hip + knee), an idler by 2.5 knees; the idler is independent."""
+
+    def spin(name: str, inertia: float) -> str:
+        moments = " ".join(f'{xx}="{inertia}"' for xx in ("ixx", "iyy", "izz"))
+        zeros = 'ixy="0" ixz="0" iyz="0"'
+        return link(name, f'<inertial><mass value="0.01"/><inertia {moments} {zeros}/></inertial>')
+
+    model = rm.load(
+        robot(
+            link("thigh"), link("shank"), spin("pulley", 3e-5), spin("idler", 2e-6),
+            joint("hip", "base", "thigh", mark=True),
+            joint("knee", "thigh", "shank", "0.3 0 0", mark=False),
+            joint("pulley", "base", "pulley", mark=False),
+            joint("idler", "thigh", "idler", "0.1 0 0", mark=True),
+            coupling("belt", {"pulley": 1.0, "hip": -6.0, "knee": -6.0}),
+            coupling("tension", {"idler": 1.0, "knee": -2.5}),
+        )
+    )  # fmt: skip
+    assert model.dof_names == ("hip", "idler")
+    said = str(rm.approximation_errors(model))
+    assert f"  hip, knee: {36 * 3e-5 + 2.5 * 2e-6:.6g}\n" in said
+    assert "hip, idler" not in said
