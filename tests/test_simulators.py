@@ -34,7 +34,9 @@ def test_every_joint_has_its_armature(run, simulator: str) -> None:
 def test_a_linkage_has_its_map_and_a_motion(run, tmp_path) -> None:
     """From the crank's motor to the knee, as G says; gains by the robot's inertia; a second."""
     path = tmp_path / "leg.urdf"
-    path.write_text(leg(belt=False).replace('ratio="12"/>', 'ratio="12"/><motor effort="2"/>'))
+    path.write_text(
+        leg(belt=False).replace('ratio="12"/>', 'ratio="12"/><motor effort="3" effort_lower="-2"/>')
+    )
     code, out, _ = run("armature", path, "--for", "isaaclab", "--gains", "12,0.7", "--json")
     assert code == 0
     data = json.loads(out)

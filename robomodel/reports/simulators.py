@@ -107,8 +107,8 @@ class MotorMap:
     """The ratio of a motor to a joint of the tree over its range, the other joints at neutral.
 
     ``rows``: the joint's position, the motor's rate at unit rate of the joint, and the greatest
-    torque that it gives the joint; ``coefficients``: the ratio as a polynomial of the position, c0
-    first, with its worst ``error``.
+    torque that it gives the joint either way; ``coefficients``: the ratio as a polynomial of the
+    position, c0 first, with its worst ``error``.
     """
 
     motor: str
@@ -137,8 +137,8 @@ def motor_maps(made: OpenTree) -> list[MotorMap]:
                 continue
             ratio = sum((k * rates[:, r, each.cluster.v.start] for r, k in rows), 0.0 * along)
             ratio = ratio / along
-            maps.append(_motor_map(actuator.name, view.joints[body].name, x[order], ratio,
-                                   actuator.effort_limit))  # fmt: skip
+            both = min(actuator.effort_limit, -actuator.least_effort)
+            maps.append(_motor_map(actuator.name, view.joints[body].name, x[order], ratio, both))
     return maps
 
 
@@ -469,7 +469,7 @@ def _map_section(each: MotorMap) -> Section:
     terms = " + ".join(f"{c:.6g} x^{n}" for n, c in enumerate(each.coefficients))
     return Section(
         f"{each.motor} for {each.joint} = x: ratio {terms}, within {percent(each.error)} of 1",
-        [Table(["position", "ratio", "torque at most"], rows, 5)],
+        [Table(["position", "ratio", "torque at most, both ways"], rows, 5)],
     )
 
 
