@@ -22,7 +22,7 @@ from robomodel.model.parameters import ENTRIES, parameters
 from robomodel.opentree import fit
 from robomodel.opentree.errors import Measure
 from robomodel.opentree.fit import Problem
-from robomodel.opentree.tree import TreeOptions, written_tree
+from robomodel.opentree.tree import USUAL, TreeOptions, written_tree
 from robomodel.opentree.tree_joints import tree_joints
 from robomodel.reports.simulators import parse_pd, pd_motion
 
@@ -490,3 +490,23 @@ def test_fitted_bodies_have_mass_in_all_directions(thickness: float, fits: bool)
     assert (made is not None) == fits
     if made is not None:
         rm.write_mjcf(made, io.StringIO())  # refuses moments that MuJoCo does not take
+
+
+@pytest.mark.parametrize("size", [1.0, 0.1, 0.01])
+def test_what_follows_a_slide_does_so_at_any_size(size: float) -> None:
+    """A crank turns by less than two radians for a slide of its linkage's size, 170 for a metre."""
+    ends = f'<limit lower="{-0.2 * size!r}" upper="{0.2 * size!r}"/>'
+    right, lean = f"0 0 {math.pi / 2!r}", f"0 0 {-math.pi / 2 - math.asin(0.6)!r}"
+    model = rm.load(
+        robot(
+            link("crank"), link("rod"), link("piston"),
+            joint("turn", "base", "crank", rpy=right),
+            joint("pin", "crank", "rod", f"{0.6 * size!r} 0 0", rpy=lean),
+            joint("slide", "base", "piston", f"{0.8 * size!r} 0 0", kind="prismatic",
+                  axis="1 0 0", more=ends),
+            loop("end", "revolute", "rod", "piston", f"{size!r} 0 0", "0 0 0"),
+        )
+    )  # fmt: skip
+    (part,) = tree_joints(model, ["slide"], USUAL.following)
+    (led,) = part.led(frozenset(), 1)
+    assert {model.joints[each.body].name for each in led.followers} == {"turn", "pin"}

@@ -549,7 +549,9 @@ class _ClusterTree(Choice):
                 if len(powers) == 1:
                     terms = _Terms(tuple(powers), (constant,))
                 each = Follower(body, (tree.bodies[of[0]],), *terms, float(alone[of[0]][1][n]))
-            units = self.motion.unit[[row for b in (body, *each.drivers) for row in self.columns(b)]]
+            units = self.motion.unit[
+                [row for b in (body, *each.drivers) for row in self.columns(b)]
+            ]
             if np.max(np.abs(each.slopes(x[:, of]) * units[1:])) <= LEVER * units[0]:
                 found.append(each)
         return found
