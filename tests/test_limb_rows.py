@@ -482,6 +482,35 @@ def test_a_screw_is_a_cylinder(drive: str) -> None:
     assert rod.least.angle == pytest.approx(np.arcsin(np.min(fine) / abs(eye - knee)), abs=1e-6)
 
 
+def test_speeds_of_a_linkage_that_is_drawn_where_its_motor_rests() -> None:
+    """Crank and coupler in line: the rocker's motor is at rest, and limits the crank elsewhere."""
+    crank, coupler, rocker, ground = 0.5, 1.0, 0.7, 1.1
+    x = ((crank + coupler) ** 2 + ground**2 - rocker**2) / (2.0 * ground)
+    y = math.sqrt((crank + coupler) ** 2 - x**2)
+    start, turned = math.atan2(y, x), math.atan2(y, x - ground)
+    model = rm.load(
+        robot(
+            link("crank"), link("coupler"), link("rocker"),
+            texts.joint("crank", "base", "crank", rpy=f"0 0 {start!r}", kind="revolute",
+                        more='<limit lower="-1" upper="1"/>'),
+            texts.joint("coupler", "crank", "coupler", f"{crank} 0 0"),
+            texts.joint("rocker", "base", "rocker", f"{ground} 0 0", rpy=f"0 0 {turned!r}",
+                        more='<motor effort="2" velocity="3"/>'),
+            loop("closing", "revolute", "coupler", "rocker", f"{coupler} 0 0", f"{rocker} 0 0"),
+        )
+    )  # fmt: skip
+    (row,) = rm.actuation(model, "crank").joints
+    tip = crank * np.exp(1j * (start + np.linspace(-1.0, 1.0, 20_001)))
+    apart = np.abs(ground - tip)
+    lean = np.arccos((apart**2 + rocker**2 - coupler**2) / (2.0 * apart * rocker))
+    knee = ground + rocker * np.exp(1j * (np.pi + np.angle(ground - tip) - lean))
+    rod = knee - tip
+    # both ends of the coupler have the same velocity along it
+    ratio = np.imag(np.conj(rod) * tip) / np.imag(np.conj(rod) * (knee - ground))
+    fastest = float(np.max(np.abs(ratio)))
+    assert row.limits.velocity == pytest.approx(3.0 / fastest, rel=1e-6)
+
+
 @pytest.mark.slow
 def test_rods_that_carry_nothing_have_no_angles() -> None:
     """Links that keep the hand level go along with lift, with angles down to zero."""

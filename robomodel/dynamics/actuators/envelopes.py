@@ -711,13 +711,13 @@ def inverses(matrices: Array) -> Array:
 def _least(values: Array, start: int, dead: float) -> float:
     """The least value; if some vanish, as that at a ``dead`` point may, that at the start.
 
-    Where the start is a dead point itself, the median.
+    Where the start is a dead point itself, at which it vanishes or has no end, the median.
     """
     finite = values[np.isfinite(values)]
     if not len(finite):
         return math.inf
     usual, at_start = float(np.median(finite)), float(values[start])
-    if math.isfinite(at_start) and at_start > DEAD_TORQUE * usual:
+    if DEAD_TORQUE * usual < at_start < usual / DEAD_TORQUE:
         usual = at_start
     least = float(np.min(finite))
     return usual if min(least, dead) <= DEAD_TORQUE * usual else least
