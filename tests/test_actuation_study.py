@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from texts import coupling, four_bar, joint, link, loop, robot
+from texts import INERTIAL, coupling, four_bar, joint, link, loop, robot
 from typer.testing import CliRunner
 
 import robomodel as rm
@@ -288,6 +288,39 @@ def test_ball_joints_and_floating_bases() -> None:
     (shoulder,) = found.joints
     assert (shoulder.joint, shoulder.effort, shoulder.velocity) == ("shoulder", 4.0, 3.0)
     assert "shoulder" in str(found)
+
+
+def test_a_ball_that_rods_move_is_named() -> None:
+    """It has no row; written as hinges it has three."""
+    legs = ""
+    for n in range(3):
+        x, y = 0.1 * math.cos(2.0 * n), 0.1 * math.sin(2.0 * n)
+        legs += link(f"crank{n}") + link(f"rod{n}") + joint(
+            f"motor{n}", "base", f"crank{n}", f"{x!r} {y!r} 0", axis=f"{10 * x!r} {10 * y!r} 0",
+            kind="revolute", more='<limit lower="-0.3" upper="0.3" effort="5" velocity="2"/>',
+        ) + joint(f"low{n}", f"crank{n}", f"rod{n}", f"{-0.6 * y!r} {0.6 * x!r} 0",
+                  kind="spherical")  # fmt: skip
+        top = complex(x, y) * (1.1 + 0.3j)
+        low = complex(x - 0.6 * y, y + 0.6 * x)
+        legs += loop(f"high{n}", "spherical", f"rod{n}", "torso",
+                     f"{(top - low).real!r} {(top - low).imag!r} 0.2",
+                     f"{top.real!r} {top.imag!r} 0.1")  # fmt: skip
+    ball = joint("waist", "base", "torso", "0 0 0.1", kind="spherical")
+    ends = '<limit lower="-0.2" upper="0.2"/>'
+    hinges = link("one", "") + link("other", "") + "".join(
+        joint(name, parent, child, at, kind="revolute", axis=axis, more=ends)
+        for name, parent, child, at, axis in (
+            ("yaw", "base", "one", "0 0 0.1", "0 0 1"), ("pitch", "one", "other", "0 0 0", "0 1 0"),
+            ("roll", "other", "torso", "0 0 0", "1 0 0"),
+        )
+    )  # fmt: skip
+    torso = link("torso", INERTIAL.replace('mass value="1"', 'mass value="20"'))
+    for waist, rows in ((ball, []), (hinges, ["yaw", "pitch", "roll"])):
+        found = rm.actuation(rm.load(robot(torso, waist, legs)))
+        assert [each.joint for each in found.joints] == rows
+        assert found.balls == (() if rows else ("waist",))
+        assert ("waist: a joint of several freedoms" in str(found)) == (not rows)
+        assert found.as_dict()["balls"] == list(found.balls)
 
 
 PLANAR = robot(

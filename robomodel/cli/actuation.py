@@ -56,11 +56,13 @@ def actuation(
     dead_points, dead_point_kinds, passive; effort, velocity, effort_lower, velocity_lower: what the
     file of an open tree should have; torque, torque_back, torque_whatever_others_take, speed,
     speed_back, reflected_inertia, condition: least and most over the range; anywhere: the same
-    where joints of the limb reach together; file: what this one has), limbs (joints, motors,
-    ratios, condition, worst, share, limited, lost_corners), four_bars (joints, loop, lengths,
-    frame, kind, margin, input, transmission_angle), transmissions (rod, joint, input,
-    transmission_angle), cylinders (cylinder, joint, rest, lever, angle, dead_points, margin, push,
-    pull), losses (behind lossy gears: joint, motors; drives, holds, turns: force at the joint),
+    where joints of the limb reach together; file: what this one has), balls (joints of limbs with
+    several freedoms, which have no row), limbs (joints, motors, ratios, condition, worst, share,
+    limited, lost_corners), four_bars (joints, loop, lengths, frame, kind, margin, input, carried:
+    the least angle where others between the same links have none greater, transmission_angle),
+    transmissions (rod, joint, input, transmission_angle), cylinders (cylinder, joint, rest, lever,
+    angle, dead_points, margin, push, pull), losses (behind lossy gears: joint, motors; drives,
+    holds, turns: force at the joint),
     polygons (joints, unit, poses), workspaces (foot, joints, origin, axes, extent, singular),
     curves (of each plot name, title, x_label, y_label and lines of label, x, y), pictures (paths of
     --plots), other (of OTHER the keys robot to curves; null without it), warnings. SI units,

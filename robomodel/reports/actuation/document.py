@@ -100,7 +100,10 @@ def _sections(designs: Designs) -> list[Section]:
             "Ratios: the motor's rate for unit velocity of a joint, others of its limb at rest",
             [_rows(designs, _ratios, keys=2)],
         ),
-        Section(f"Joints: {title}", [_rows(designs, joints), _lines(designs, _notes)]),
+        Section(
+            f"Joints: {title}",
+            [_rows(designs, joints), _lines(designs, _notes), _lines(designs, _balls)],
+        ),
         Section("Limbs: joints that motors move together", [_lines(designs, _limb_notes)]),
         Section("Four-bars", [_rows(designs, _four_bars), _lines(designs, _weak)]),
         Section(
@@ -364,6 +367,14 @@ def _reaches(study: Actuation) -> Iterator[str]:
 
 def _open(x: float) -> str:
     return f"{x:.4g}" if math.isfinite(x) else "no end"
+
+
+def _balls(study: Actuation) -> list[str]:
+    return [
+        f"{name}: a joint of several freedoms has no row; written as hinges, with links without "
+        "mass between them, each has one"
+        for name in study.balls
+    ]
 
 
 def _limb_notes(study: Actuation) -> Iterator[str]:
@@ -782,6 +793,7 @@ def _data(study: Actuation) -> dict[str, Any]:
             for each in study.drives
         ],
         "joints": [_joint_data(each) for each in study.joints],
+        "balls": list(study.balls),
         "limbs": [_limb_data(each) for each in study.limbs],
         "four_bars": [_bar_data(each) for each in study.four_bars],
         "transmissions": [
@@ -818,9 +830,8 @@ def _data(study: Actuation) -> dict[str, Any]:
 
 
 def _bar_data(each: FourBar) -> dict[str, Any]:
-    return picked(each, "joints", "loop", "lengths", "frame", "kind", "margin", "input") | {
-        "transmission_angle": _angle_data(each)
-    }
+    names = ("joints", "loop", "lengths", "frame", "kind", "margin", "input", "carried")
+    return picked(each, *names) | {"transmission_angle": _angle_data(each)}
 
 
 def _angle_data(each: FourBar | Transmission) -> dict[str, Any]:

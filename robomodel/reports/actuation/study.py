@@ -167,6 +167,7 @@ class Actuation(HasDocument):
         drives: Each actuator, with its ratios to the joints that it moves.
         joints: Envelopes of the joints that have rows, see
             :class:`robomodel.dynamics.actuators.envelopes.JointEnvelope`.
+        balls: Joints of limbs that motors move and that have no row, as they have several freedoms.
         limbs: The maps of limbs whose joints conditions relate.
         four_bars: The four-bars.
         transmissions: Transmission angles of rods that are no four-bar's, see
@@ -184,6 +185,7 @@ class Actuation(HasDocument):
     file: str
     drives: tuple[Drive, ...] = ()
     joints: tuple[JointEnvelope, ...] = ()
+    balls: tuple[str, ...] = ()
     limbs: tuple[LimbMap, ...] = ()
     four_bars: tuple[FourBar, ...] = ()
     transmissions: tuple[Transmission, ...] = ()
@@ -262,6 +264,7 @@ def actuation(
     parts: dict[str, Callable[[], Iterable[Any]]] = {
         "joints": lambda: joint_envelopes(model) if rows is None else _named_rows(model, rows),
         "drives": lambda: _drives(model, study.joints),
+        "balls": lambda: _balls(model),
         "limbs": lambda: _limbs(model),
         "four_bars": lambda: _four_bars(model),
         "cylinders": lambda: cylinders(model),
@@ -332,6 +335,14 @@ def _drives(model: Model, envelopes: Sequence[JointEnvelope]) -> tuple[Drive, ..
         )
         for each in model.actuators
     )  # fmt: skip
+
+
+def _balls(model: Model) -> Iterator[str]:
+    """Joints of several freedoms that carry limbs which motors move."""
+    rows = motor_rows(model)
+    for cluster, bodies in zip(model.clusters, limb_bodies(model), strict=True):
+        if cluster.kind != "joint" and np.any(rows[:, cluster.spanning_v]):
+            yield from (model.joints[b].name for b in bodies if model.nodes[b].joint.nv > 1)
 
 
 # ---- limbs ---------------------------------------------------------------------------------------
