@@ -558,7 +558,7 @@ def test_what_is_known_at_ctrl_c_is_printed(
     monkeypatch.setattr("robomodel.reports.actuation.study.cylinders", pressed)
     out, said = interrupted("actuation", "four_bar")
     assert "four_bar" in out
-    assert said == "incomplete: 4 of 10 parts\ninterrupted\n"
+    assert said == "incomplete: 5 of 11 parts\ninterrupted\n"
     log = tmp_path / "log.csv"
     log.write_text(
         "time,q.joint1,v.joint1,a.joint1,tau.joint1,hand\n0,0.3,0,0,1.5,2\n0.1,0.3,0,0,,2\n"

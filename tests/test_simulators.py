@@ -49,6 +49,11 @@ def test_a_linkage_has_its_map_and_a_motion(run, tmp_path) -> None:
     mass = np.diag(back.T @ rm.crba(model, q) @ back)
     for name, m in zip(names, mass, strict=True):
         np.testing.assert_allclose(fields[name]["gains"], [144 * m, 16.8 * m], rtol=1e-9)
+    (knee,) = (each for each in rm.actuation(model).joints if each.joint == "knee")
+    both = [knee.limits.least_effort, knee.limits.effort]
+    assert fields["knee"]["efforts"] == pytest.approx(both)
+    assert fields["knee"]["effort"] == pytest.approx(min(-both[0], both[1]))
+    assert -both[0] != pytest.approx(both[1])
     (motor_map,) = data["maps"]
     assert motor_map["joint"] == "knee"
     assert motor_map["error"] < 0.05 * 12

@@ -49,7 +49,8 @@ class JointFields:
     """Settings of a joint of the tree; ``gains``: kp and kd if a rate was asked for.
 
     ``low`` and ``high`` are the least and the greatest reflected inertia over the range, see
-    :class:`robomodel.opentree.armatures.Armature`.
+    :class:`robomodel.opentree.armatures.Armature`. ``effort`` and ``velocity`` are what motors give
+    both ways, or the way that they push if that is one; ``efforts`` the least and the greatest.
     """
 
     joint: str
@@ -58,6 +59,7 @@ class JointFields:
     high: float
     effort: float
     velocity: float
+    efforts: tuple[float, float]
     gains: tuple[float, float] | None = None
 
 
@@ -68,9 +70,18 @@ def joint_fields(made: OpenTree, gains: Gains | None = None) -> list[JointFields
     for each in armatures(made):
         if each.joint in single:
             limit, pair = made.limits[each.joint], (gains or {}).get(each.joint)
-            fields.append(JointFields(each.joint, made.armature[each.joint], each.low, each.high,
-                                      limit.effort, limit.velocity, pair))  # fmt: skip
+            fields.append(JointFields(
+                each.joint, made.armature[each.joint], each.low, each.high,
+                _both_ways(limit.least_effort, limit.effort),
+                _both_ways(limit.least_velocity, limit.velocity),
+                (limit.least_effort, limit.effort), pair,
+            ))  # fmt: skip
     return fields
+
+
+def _both_ways(least: float, most: float) -> float:
+    """The smaller of both sizes that is not zero; zero if both are."""
+    return min((x for x in (-least, most) if x > 0.0), default=0.0)
 
 
 def _positions(model: Model, cluster: Cluster, positions: Array) -> Array:
@@ -362,6 +373,12 @@ def for_simulator(
         for each in fields
         if each.high > each.low
     ]
+    ends += [
+        f"motors give {each.joint} {each.efforts[0]:.4g} to {each.efforts[1]:.4g}; as one limit of "
+        f"both ways {each.effort:.4g}"
+        for each in fields
+        if -each.efforts[0] != each.efforts[1]
+    ]
     sections = [
         Section("", ["\n".join(lines)]),
         Section("For your own file, in which what is locked is part of what carries it",
@@ -551,9 +568,9 @@ def _genesis(fields: Sequence[JointFields], lumped: Model) -> list[str]:
         f"entity.set_dofs_{word}([{', '.join(map(_number, numbers))}], dofs)"
         for word, numbers in values.items()
     ]
-    efforts = [each.effort for each in fields]
-    if all(math.isfinite(x) and x > 0.0 for x in efforts):
-        lines.append(f"entity.set_dofs_force_range({[-x for x in efforts]}, {efforts}, dofs)")
+    if all(math.isfinite(each.effort) and each.effort > 0.0 for each in fields):
+        lower, upper = ([each.efforts[n] for each in fields] for n in (0, 1))
+        lines.append(f"entity.set_dofs_force_range({lower}, {upper}, dofs)")
     return lines
 
 
