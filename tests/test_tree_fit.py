@@ -510,3 +510,30 @@ def test_what_follows_a_slide_does_so_at_any_size(size: float) -> None:
     (part,) = tree_joints(model, ["slide"], USUAL.following)
     (led,) = part.led(frozenset(), 1)
     assert {model.joints[each.body].name for each in led.followers} == {"turn", "pin"}
+
+
+@pytest.mark.parametrize("turned", ["0 0 0", "3.141592653589793 0 0", "0 0 0.7"])
+def test_planets_on_a_driven_link_are_in_the_tree_exactly(turned: str) -> None:
+    """A planet that the forearm carries, and its sun on the upper arm, on a floating base."""
+
+    def rotor(name: str, about: float) -> str:
+        inertia = f'ixx="{0.6 * about}" iyy="{0.6 * about}" izz="{about}"'
+        return link(name, f'<inertial><mass value="0.05"/><inertia {inertia} ixy="0" ixz="0" '
+                    'iyz="0"/></inertial>')  # fmt: skip
+
+    back = -1.0 if turned.startswith("3") else 1.0
+    model = rm.load(
+        robot(
+            link("trunk"), link("upper"), link("fore"), rotor("sun", 3e-4), rotor("planet", 2e-4),
+            joint("free", "base", "trunk", kind="floating"),
+            joint("shoulder", "trunk", "upper", "0 0.1 0", axis="0.6 0 0.8"),
+            joint("elbow", "upper", "fore", "0.3 0 0", axis="0 0 1"),
+            joint("sun", "upper", "sun", "0.3 0 0", axis="0 0 1"),
+            joint("planet", "fore", "planet", "0.03 0 0", axis="0 0 1", rpy=turned),
+            coupling("mesh", {"sun": 1.0, "elbow": -6.0}),
+            coupling("ring", {"planet": back, "elbow": 2.5}),
+        )
+    )  # fmt: skip
+    tree = written_tree(model)
+    assert tree.kind == "exact"
+    assert worst(tree) < 1e-9

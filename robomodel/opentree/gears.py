@@ -38,8 +38,10 @@ def relumped(model: Model, tree: Model, *, existing: bool) -> Relumped:
     for the carrier, and the armature (N² - N) I. Discs, N I about the axis and ½ N I across it,
     have no mass; what is equal about all axes normal to the joint's does not see it. A belt over
     parallel joints, N s with q̇ the sum of theirs, is the same with the last link for the child,
-    and has (1 - 1/N) I for I as the inertia that these joints share. ``existing``: only rotors with
-    whose discs bodies can exist.
+    and has (1 - 1/N) I for I as the inertia that these joints share. A rotor that the child
+    carries, as a planet of the joint's gear, turns by s + q̇ + N q̇ and has N I (s + q̇) q̇ +
+    ½ N² I q̇²: the same discs, and the armature (N² + N) I. ``existing``: only rotors with whose
+    discs bodies can exist.
     """
     filed = parameters(tree)
     values, at = filed.values.copy(), {name: i for i, name in enumerate(filed.names)}
@@ -54,14 +56,14 @@ def relumped(model: Model, tree: Model, *, existing: bool) -> Relumped:
                 continue
             spin = ratio * (about - model.nodes[body_of[rotor]].armature)
             child = model.nodes[max(driven)].name
-            carrier = model.bodies[body_of[rotor]].parent
+            carrier = model.bodies[min(driven)].parent
             name = model.joints[max(driven)].name if len(driven) == 1 else rotor_name(rotor)
             less = spin if len(driven) == 1 else spin / ratio**2
             armature = at.get(f"{name}.armature", -1)
             if not {child, carrier} <= bodies or armature < 0 or values[armature] < less:
                 continue
-            axis = Transform(model.nodes[body_of[rotor]].rotations, (0.0, 0.0, 0.0)).rotate(
-                UNIT[_axis_number(model, body_of[rotor])]
+            axis = Transform(model.nodes[min(driven)].rotations, (0.0, 0.0, 0.0)).rotate(
+                UNIT[_axis_number(model, min(driven))]
             )
             trial = values.copy()
             _add_disc(model, trial, at, carrier, axis, -spin)
@@ -77,11 +79,13 @@ def relumped(model: Model, tree: Model, *, existing: bool) -> Relumped:
 def _ratio(model: Model, rotor: int, driven: Mapping[int, float]) -> float:
     """N of a rotor that turns N times the sum of the parallel joints of a chain on its carrier.
 
-    In the joints' sense; 0 for any other rotor.
+    In the joints' sense; of one joint also where its own link is the carrier. 0 for any other
+    rotor.
     """
     one = model.nodes[rotor]
     chain = set(driven)
-    on_chain = all(model.nodes[body].parent in {*chain, one.parent} for body in chain)
+    own = chain == {one.parent}
+    on_chain = own or all(model.nodes[body].parent in {*chain, one.parent} for body in chain)
     if not chain or one.parent == WORLD or not one.axisymmetric or not on_chain:
         return 0.0
     nodes = [one, *(model.nodes[body] for body in sorted(chain))]
@@ -93,7 +97,8 @@ def _ratio(model: Model, rotor: int, driven: Mapping[int, float]) -> float:
         UNIT[_axis_number(model, rotor)]), dtype=float)  # fmt: skip
     turn, ratios = np.eye(3), []
     for body, node in zip(sorted(chain), nodes[1:], strict=True):
-        turn = turn @ np.array(Transform(node.rotations, (0.0, 0.0, 0.0)).matrix(), dtype=float)
+        if not own:  # else the rotor's axis is in the axes of the joint
+            turn = turn @ np.array(Transform(node.rotations, (0.0, 0.0, 0.0)).matrix(), dtype=float)
         cosine = float(turn[:, _axis_number(model, body)] @ axis)
         if abs(abs(cosine) - 1.0) > SINGULAR:
             return 0.0
