@@ -578,7 +578,7 @@ pressed = []
 def press():
     pressed.append(time.monotonic())
     os.kill(os.getpid(), signal.SIGINT)
-threading.Timer(0.3, press).start()
+threading.Timer(0.05, press).start()
 try:
     run(100_000)
 except KeyboardInterrupt:
