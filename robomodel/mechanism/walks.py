@@ -77,7 +77,10 @@ def wander(
 
 @dataclass(frozen=True, eq=False)
 class Positions:
-    """Joints of one freedom: rows (k, columns) of their velocities, and their places in q."""
+    """Joints of one freedom: rows (k, columns) of their velocities, and their places (k,) in q.
+
+    Or those of each of n points: (n, k, columns) and (n, k).
+    """
 
     rows: Array
     places: Indices
@@ -98,19 +101,20 @@ def lead(
     enough; ``strides``: how many there are at most. On a sheet of as many joints as there are
     freedoms, :meth:`robomodel.mechanism.sheets.Sheet.lead` takes fewer.
     """
-    count, places = len(p.q), joints.places
+    count, places = len(p.q), np.broadcast_to(joints.places, goal.shape)
+    rows = np.broadcast_to(joints.rows, (*goal.shape, joints.rows.shape[-1]))
     ends, over = np.zeros(count, dtype=int), np.zeros((count, len(along.limits.places)))
-    missing = goal - p.q[:, places]
+    missing = goal - np.take_along_axis(p.q, places, 1)
     off, longest = np.linalg.norm(missing, axis=1), np.full(count, WALK_STRIDE)
     going, p = np.flatnonzero(off > ROUNDING), p[np.arange(count)]  # a copy, whose rows are moved
     for _ in range(strides):
         if not len(going):
             break
         here = p[going]
-        inverse = np.linalg.pinv(joints.rows @ here.n, rcond=SINGULAR)
+        inverse = np.linalg.pinv(rows[going] @ here.n, rcond=SINGULAR)
         way = (inverse @ missing[going][:, :, None])[:, :, 0]
         there, end, over[going] = along.advance(here, way, longest[going])
-        left = goal[going] - there.q[:, places]
+        left = goal[going] - np.take_along_axis(there.q, places[going], 1)
         size = np.linalg.norm(left, axis=1)
         nearer = (end == FINE) & (size < off[going])
         ends[going] = np.where(nearer, FINE, np.where(end, end, TURN))

@@ -77,14 +77,15 @@ class Barriers:
 
     def endless(self, along: Continuation, start: Array) -> set[int]:
         """The columns of what slides straight from a start to where no loop lets it."""
-        p = along.at(start[None])[np.zeros(2, dtype=np.intp)]
-        along, result = replace(along, crossed=[]), set[int]()
-        for c, n in self.far:
-            joint = Positions(self.rows[[n]], self.places[[n]])
-            goal = start[self.places[n]] + 0.99 * self.reach[n] * np.array([[-1.0], [1.0]])
-            ends = lead(along, p, joint, goal, strides=FAR_STRIDES)[1]
-            result |= {c} if np.any(ends == FINE) else set()
-        return result
+        if not self.far:
+            return set()
+        columns, numbers = (np.tile(each, 2) for each in zip(*self.far, strict=True))
+        p = along.at(start[None])[np.zeros(len(numbers), dtype=np.intp)]
+        joints = Positions(self.rows[numbers, None], self.places[numbers, None])
+        ways = np.repeat([-0.99, 0.99], len(self.far)) * self.reach[numbers]
+        goal = (start[self.places[numbers]] + ways)[:, None]
+        ends = lead(replace(along, crossed=[]), p, joints, goal, strides=FAR_STRIDES)[1]
+        return set(columns[ends == FINE].tolist())
 
 
 def _around(cluster: Cluster, columns: Sequence[SpanningColumn], column: int) -> float:
