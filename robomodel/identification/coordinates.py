@@ -17,7 +17,7 @@ import numpy as np
 
 from robomodel.arrays import Array, Mask
 from robomodel.dynamics.kinematics.rates import jacobian_rate
-from robomodel.model.elements import Cluster, velocity_units
+from robomodel.model.elements import Cluster
 from robomodel.model.model import Model
 from robomodel.reach.limb import DETERMINED, limb_bodies
 from robomodel.tolerances import DIFFERENCE, NOTHING, SINGULAR
@@ -175,7 +175,7 @@ def _of_cluster(model: Model, cluster: Cluster, g: Array) -> ClusterCoordinates 
 
     They are its own where neither motors nor limb joints are as many as its freedoms.
     """
-    unit = velocity_units(model, cluster)
+    unit = cluster.geometry.unit
     rows = motor_rates(model, cluster)
     motors = rows is not None
     if rows is None:  # of one freedom any joint tells the sign, which is all that is left of it

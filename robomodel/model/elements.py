@@ -371,11 +371,6 @@ def spanning_start(cluster: Cluster, q: Array) -> Array:
     return np.array([value_of(x) for x in cluster.constraint.positions(q.tolist())])
 
 
-def velocity_units(model: Model, cluster: Cluster) -> Array:
-    """Units in which a cluster's spanning velocities are comparable: 1 rad, or its size [m]."""
-    return cluster.geometry.unit
-
-
 def position_labels(name: str, joint: JointModel) -> list[str]:
     """A label for each position of a joint; quaternions are .qx .qy .qz .qw."""
     if joint.nq == 1:

@@ -33,7 +33,7 @@ from robomodel.mechanism.constraints import Coincident
 from robomodel.mechanism.joints import Prismatic, Revolute, Spherical
 from robomodel.model.actuators import Actuator
 from robomodel.model.derived import cached_on_model, neutral_positions
-from robomodel.model.elements import Cluster, velocity_units
+from robomodel.model.elements import Cluster
 from robomodel.model.model import Model
 from robomodel.scalars import value_of
 from robomodel.tolerances import CLOSED, MOVES, WRITTEN
@@ -110,7 +110,7 @@ def _of_cluster(model: Model, cluster: Cluster, share: float) -> list[Spin]:
     geometry = cluster.geometry
     rng = np.random.default_rng(SPIN_SEED)
     rows = list(cluster.closing_rows)
-    unit = velocity_units(model, cluster)
+    unit = cluster.geometry.unit
     heavy = [i for i, body in enumerate(cluster.bodies) if _weighs(model, body, share)]
     driven = {
         row - cluster.spanning_v.start
@@ -120,7 +120,7 @@ def _of_cluster(model: Model, cluster: Cluster, share: float) -> list[Spin]:
     }
 
     start = np.array(cluster.start)
-    still = _Place(geometry, start, _motions(model, cluster, start), unit)
+    still = _Place(geometry, start, _motions(cluster, start), unit)
 
     @cache
     def others() -> list[_Place]:
@@ -129,7 +129,7 @@ def _of_cluster(model: Model, cluster: Cluster, share: float) -> list[Spin]:
         steps *= 0.2 / np.linalg.norm(steps, axis=1, keepdims=True)
         moved = geometry.integrate(start, steps * unit)
         q, gap = close(geometry, moved, ToNearest(), rows=rows)
-        return [_Place(geometry, x, _motions(model, cluster, x), unit) for x in q[gap <= CLOSED]]
+        return [_Place(geometry, x, _motions(cluster, x), unit) for x in q[gap <= CLOSED]]
 
     result: list[Spin] = []
     turning: set[int] = set()
@@ -325,9 +325,7 @@ def _swung_about(model: Model, cluster: Cluster, line: Array, turns: Array) -> A
 
     ``turns`` (3, nv): angular velocities of its rod. None where none, or two, swing it most.
     """
-    ways = (
-        turns * velocity_units(model, cluster) @ _motions(model, cluster, np.array(cluster.start)).T
-    )
+    ways = turns * cluster.geometry.unit @ _motions(cluster, np.array(cluster.start)).T
     swings, sizes, _ = np.linalg.svd(np.cross(line, ways, axisb=0, axisc=0))
     if sizes[0] <= MOVES or sizes[1:2].sum() > ONE_WAY * sizes[0]:
         return None
@@ -335,9 +333,9 @@ def _swung_about(model: Model, cluster: Cluster, line: Array, turns: Array) -> A
     return np.asarray(axis / np.linalg.norm(axis))
 
 
-def _motions(model: Model, cluster: Cluster, q: Array) -> Array:
+def _motions(cluster: Cluster, q: Array) -> Array:
     """A cluster's orthonormal motions (mobility, nv) at q, in comparable units."""
-    unit, rows = velocity_units(model, cluster), list(cluster.closing_rows)
+    unit, rows = cluster.geometry.unit, list(cluster.closing_rows)
     right: Array = np.linalg.svd(cluster.geometry.evaluate(q)[1][rows] * unit)[2]
     return right[cluster.geometry.nv - cluster.nv :]
 

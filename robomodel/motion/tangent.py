@@ -49,7 +49,7 @@ from robomodel.model.configurations.closing import (
     settled,
 )
 from robomodel.model.derived import cached_on_model, nominal
-from robomodel.model.elements import Cluster, joint_slices, velocity_units
+from robomodel.model.elements import Cluster, joint_slices
 from robomodel.model.model import Model
 from robomodel.scalars import (
     Factorization,
@@ -140,7 +140,7 @@ def linkages(model: Model) -> tuple[Linkage, ...]:
             continue
         usual = nominal(model)  # sizes that make numbers comparable, whatever the parameters
         before = usual.clusters[cluster.index]
-        scale, unit = before.geometry.scale, velocity_units(usual, before).tolist()
+        scale, unit = before.geometry.scale, before.geometry.unit.tolist()
         columns = zip(*loop.expand, strict=True)
         units = [next(u for u, x in zip(unit, c, strict=True) if not is_zero(x)) for c in columns]
         expand = [[x * u for x, u in zip(row, units, strict=True)] for row in loop.expand]

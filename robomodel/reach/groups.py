@@ -47,7 +47,7 @@ from robomodel.mechanism.walks import (
     wander,
 )
 from robomodel.model.derived import cached_on_model
-from robomodel.model.elements import Cluster, columns_of, spanning_start, velocity_units
+from robomodel.model.elements import Cluster, columns_of, spanning_start
 from robomodel.model.model import Model
 from robomodel.model.spins import find_spins
 from robomodel.reach.barriers import Barriers
@@ -580,7 +580,7 @@ class _Splitting:
         self.model, self.cluster, self.geometry = model, cluster, cluster.geometry
         geometry, columns = cluster.geometry, columns_of(model, cluster)
         self.low, self.high = np.transpose([column.limits for column in columns])
-        self.unit = velocity_units(model, cluster)
+        self.unit = cluster.geometry.unit
         self.place = {link.v: link.q for link in geometry.links if link.joint.nv == 1}
         self.hinges = {link.v for link in geometry.links if isinstance(link.joint, Revolute)}
         self.start = spanning_start(cluster, np.array(cluster.start))
@@ -599,7 +599,7 @@ class _Splitting:
         if isinstance(other.constraint, LinearConstraint):
             return None
         low, high = np.transpose([column.limits for column in columns_of(self.model, other)])
-        alike = set(velocity_units(self.model, other)) == set(self.unit)
+        alike = set(other.geometry.unit) == set(self.unit)
         for image in images(other.geometry, self.geometry) if alike else ():
             keeps = image.keeps((low, high), (self.low, self.high))
             if keeps and image.taken(other.columns) == tuple(sorted(self.cluster.columns)):

@@ -13,7 +13,7 @@ from robomodel.arrays import Array, Mask
 from robomodel.mechanism import closure as newton
 from robomodel.mechanism.closure import Geometry, Held
 from robomodel.mobility import SpanningColumn, column_limits
-from robomodel.model.elements import Cluster, columns_of, velocity_units
+from robomodel.model.elements import Cluster, columns_of
 from robomodel.model.model import Model
 from robomodel.reach.groups import compiled_geometry, kept_rows
 from robomodel.tolerances import CLOSED, TINY, WITHIN
@@ -35,7 +35,7 @@ class ClusterMotion:
         """The motion of a cluster; couplings alone, of which few states are asked for, are worth
         no program.
         """
-        columns, unit = tuple(columns_of(model, cluster)), velocity_units(model, cluster)
+        columns, unit = tuple(columns_of(model, cluster)), cluster.geometry.unit
         loops = cluster.kind == "loops"
         geometry = compiled_geometry(model, cluster.index) if loops else cluster.geometry
         return ClusterMotion(cluster, geometry, columns, unit, *column_limits(columns))

@@ -34,7 +34,6 @@ from robomodel.model.elements import (
     columns_of,
     spanning_start,
     units_of,
-    velocity_units,
 )
 from robomodel.model.model import Model
 from robomodel.model.spins import find_spins
@@ -386,7 +385,7 @@ def held_columns(model: Model, cluster: Cluster, column: int, q: Array) -> tuple
     if column in cluster.columns:
         return tuple(c for c in cluster.columns if c != column)
     g = ClusterMotion.of(model, cluster).rates(spanning_start(cluster, q[cluster.q]))[column]
-    units = velocity_units(model, cluster)[list(cluster.columns)]
+    units = cluster.geometry.unit[list(cluster.columns)]
     instead = cluster.columns[int(np.argmax(np.abs(np.nan_to_num(g, posinf=HUGE) * units)))]
     return tuple(c for c in cluster.columns if c != instead)
 
@@ -559,17 +558,17 @@ def _part(
     geometry, columns = cluster.geometry, columns_of(model, cluster)
     low, high = column_limits(columns)
     mine = [each for each in reduced.conditions if each.links & group]
-    rank = _rank(model, cluster, reduced, mine)
+    rank = _rank(cluster, reduced, mine)
     part_columns = tuple(c for i in sorted(group) for c in geometry.links[i].freedoms)
     return Part(
         compiled_geometry(model, cluster.index),
-        _closing(model, cluster, mine, rank),
+        _closing(cluster, mine, rank),
         tuple((each.what.name, each.rows) for each in mine),
         tuple(each.what for each in mine if isinstance(each.what, LinearCoupling)),
         part_columns,
         rank,
         tuple(each.joint for each in columns),
-        velocity_units(model, cluster) * _gearing(model, cluster),
+        cluster.geometry.unit * _gearing(model, cluster),
         low,
         high,
         reduced.velocities,
@@ -581,9 +580,7 @@ def _part(
     )
 
 
-def _closing(
-    model: Model, cluster: Cluster, mine: Sequence[_Condition], rank: int
-) -> tuple[int, ...]:
+def _closing(cluster: Cluster, mine: Sequence[_Condition], rank: int) -> tuple[int, ...]:
     """The rows of conditions that close a part; without those that hold everywhere, if that can be.
 
     So do those out of the plane of a planar linkage.
@@ -596,7 +593,7 @@ def _closing(
     if not others or len(told) != rank:
         return rows
     start = spanning_start(cluster, np.array(cluster.start))
-    unit = velocity_units(model, cluster)
+    unit = cluster.geometry.unit
     return told if hold_everywhere(geometry, start, unit, others) else rows
 
 
@@ -647,14 +644,15 @@ def _groups(conditions: Sequence[_Condition]) -> list[set[int]]:
     return merged(set(each.links) for each in conditions)
 
 
-def _rank(model: Model, cluster: Cluster, reduced: _Reduced, mine: Sequence[_Condition]) -> int:
+def _rank(cluster: Cluster, reduced: _Reduced, mine: Sequence[_Condition]) -> int:
     """The number of independent conditions of a part.
 
     Those of all parts together are the cluster's: the greatest singular values count.
     """
     total = cluster.geometry.nv - cluster.nv - len(reduced.left_out)
     spanning = spanning_start(cluster, np.array(cluster.start))
-    jacobian = cluster.geometry.evaluate(spanning)[1] * velocity_units(model, cluster)
+    geometry = cluster.geometry
+    jacobian = geometry.evaluate(spanning)[1] * geometry.row_unit[:, None] * geometry.unit
     closing = set(cluster.closing_rows) if cluster.implicit else set(range(len(jacobian)))
     values: list[tuple[float, bool]] = []
     for group in reduced.groups:

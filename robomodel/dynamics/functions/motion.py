@@ -47,7 +47,6 @@ from robomodel.dynamics.recursions.rnea import rnea as rnea_recursion
 from robomodel.errors import as_real
 from robomodel.model.arguments import as_array, as_numbers, by_name, common_batch
 from robomodel.model.configurations.states import check_finite
-from robomodel.model.elements import velocity_units
 from robomodel.model.model import Model
 from robomodel.model.parameters import as_values
 from robomodel.scalars import stack, unstack
@@ -476,7 +475,7 @@ def rnea_hessian_product(
 #
 #     (P H P + α (1 - P)) a = P (τ - b - H g) + α g,  λ = K⁺ᵀ (H a + b - τ),
 #
-# which asks nothing of the rank. Velocities are in the units of ``velocity_units``.
+# which asks nothing of the rank. Velocities are in units of ``Geometry.unit``.
 
 
 class Accelerations(NamedTuple):
@@ -570,7 +569,7 @@ def accelerations(
     k_matrix, k = model.constraint_matrix(at), model.spanning_matrix_bias(at, speed)
     unit = np.ones(n)
     for cluster, _ in model.condition_rows():
-        unit[cluster.spanning_v] = velocity_units(model, cluster)
+        unit[cluster.spanning_v] = cluster.geometry.unit
     inverse, rank = _pseudoinverse(model, k_matrix * unit, share)
     a = unit * _least_squares(
         mass * unit[:, None] * unit, unit * unbalanced, inverse, k_matrix * unit, k

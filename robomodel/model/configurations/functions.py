@@ -28,7 +28,7 @@ from robomodel.model.configurations.closing import (
 )
 from robomodel.model.configurations.singular import explanation
 from robomodel.model.derived import cached_on_model, nominal, traced
-from robomodel.model.elements import Cluster, Joint, joint_slices, velocity_units
+from robomodel.model.elements import Cluster, Joint, joint_slices
 from robomodel.model.registry import method
 from robomodel.scalars import (
     Scalar,
@@ -368,7 +368,7 @@ def closing(model: Model) -> TracedFunction:
             beyond: Scalar = -math.inf
             for body, link in zip(cluster.bodies, cluster.geometry.links, strict=True):
                 beyond = _beyond(model.joints[body], positions[link.q], beyond)
-            unit = velocity_units(nominal(model), cluster).tolist()
+            unit = cluster.geometry.unit.tolist()
             scaled = [
                 unit[c] / unit[r] * x
                 for r, row in enumerate(constraint.jacobian(positions))

@@ -44,7 +44,6 @@ from robomodel.model.elements import (
     independent_rates,
     joint_slices,
     quaternions,
-    velocity_units,
 )
 from robomodel.model.registry import method, method_named
 from robomodel.tolerances import CLOSED, CONVERGED, NEARLY_CLOSED, NOTHING, SAME, SINGULAR, WITHIN
@@ -309,7 +308,7 @@ class _Named:
         g = functions.constraint_jacobian(model)(q)
         v = [i for c in self.linkages for i in range(c.v.start, c.v.stop)]
         joints = [i for c in self.linkages for i in range(c.spanning_v.start, c.spanning_v.stop)]
-        unit = np.concatenate([velocity_units(model, c) for c in self.linkages])
+        unit = np.concatenate([c.geometry.unit for c in self.linkages])
         wanted = [i for _, body, _ in self.places for i in model.nodes[body].freedoms]
         result = np.full((len(q), model.nv), np.nan)
         regular = np.isfinite(g).all(axis=(1, 2))
