@@ -9,6 +9,7 @@ import pytest
 
 import robomodel as rm
 from robomodel.mechanism import compiled as programs
+from robomodel.mechanism.blocks import BlockTriangular, blocks
 from robomodel.mechanism.closure import Geometry, LinearCoupling, least_norm
 from robomodel.mechanism.constraints import (
     OUTSIDE,
@@ -29,7 +30,6 @@ from robomodel.mechanism.joints import (
     Screw,
     Spherical,
 )
-from robomodel.mobility.analysis import blocks
 from robomodel.spatial import about_axis
 from robomodel.spatial.vectors import as_matrix
 
@@ -223,3 +223,22 @@ def _random(
     """A matrix with these entries, of random size."""
     part = pattern[np.ix_(rows, columns)]
     return np.where(part, rng.uniform(0.5, 2.0, part.shape), 0.0)
+
+
+def test_blocks_solve_what_they_are_of() -> None:
+    """Matrices in block triangular order, of which some columns count; signs of determinants."""
+    rng = np.random.default_rng(3)
+    pattern = np.kron(np.array([[1, 0, 0], [0, 1, 0], [1, 1, 1]]), np.ones((3, 3))) > 0.0
+    rows, columns = rng.permutation(9), rng.permutation(9)
+    places = columns + 1  # of eleven columns
+    whole = np.ones((9, 11), dtype=bool)
+    whole[:, places] = pattern[rows]
+    k, right = rng.standard_normal((20, 9, 11)) * whole, rng.standard_normal((20, 9, 2))
+    order = BlockTriangular(whole, blocks(whole, places.tolist()))
+    assert sorted(len(block.rows) for block in order.blocks) == [3, 3, 3]
+    x = order.solved(k, right)
+    np.testing.assert_allclose(k @ x, right, atol=1e-9)
+    assert not x[:, [0, 10]].any()
+    signs = order.signs(k) * np.linalg.slogdet(k[:, :, places])[0]
+    assert set(signs * signs[0]) == {1.0}
+    np.testing.assert_allclose(x[:, places], np.linalg.solve(k[:, :, places], right), rtol=1e-9)

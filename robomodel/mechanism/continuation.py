@@ -58,6 +58,10 @@ class Mechanism(Protocol):
     which each row has, by default the first.
     """
 
+    @property
+    def pattern(self) -> Mask:
+        """Where K (rows, columns) may differ from zero, in any configuration and case."""
+
     def step(self, q: Array, d: Array, case: Indices | None = None) -> tuple[Array, Array, Array]:
         """q (n, nq) moved along d (n, columns); φ (n, rows) and K (n, rows, columns) there."""
 

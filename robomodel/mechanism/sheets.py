@@ -20,6 +20,7 @@ from typing import TypeAlias
 import numpy as np
 
 from robomodel.arrays import Array, Indices, Mask
+from robomodel.mechanism.blocks import BlockTriangular, blocks
 from robomodel.mechanism.continuation import (
     FAR,
     FINE,
@@ -112,8 +113,30 @@ class Sheet:
         places = np.argmax(self._rest, axis=0)
         return places if np.array_equal(np.eye(len(self._rest))[:, places], self._rest) else None
 
-    def _resting(self, k: Array) -> Array:
-        return np.asarray(k @ self._rest if self._still is None else k[:, :, self._still])
+    @cached_property
+    def _blocks(self) -> BlockTriangular | None:
+        """These columns of K block by block."""
+        if self._still is None:
+            return None
+        pattern = self.along.mechanism.pattern
+        return BlockTriangular(pattern, blocks(pattern, self._still.tolist()))
+
+    def _resting(self, c: Array | None, k: Array) -> Array:
+        """C K Z."""
+        square = k @ self._rest if self._still is None else k[:, :, self._still]
+        return np.asarray(square if c is None else c @ square)
+
+    def _solved(self, c: Array | None, k: Array, right: Array) -> Array:
+        """The motions x (n, columns, m) along Z with C K x = right (n, r, m)."""
+        if c is None and self._blocks is not None:
+            return self._blocks.solved(k, right)
+        return np.asarray(self._rest @ solved(self._resting(c, k), right))
+
+    def _signs(self, c: Array | None, k: Array) -> Array:
+        """The signs (n,) of det C K Z, all of them the other way round or none."""
+        if c is None and self._blocks is not None:
+            return self._blocks.signs(k)
+        return np.asarray(np.linalg.slogdet(self._resting(c, k))[0])
 
     def at(self, q: Array) -> Places:
         """Closed configurations (n, nq) as places."""
@@ -124,18 +147,18 @@ class Sheet:
 
     def _placed(self, q: Array, k: Array) -> Places:
         """Closed configurations with their K; det C K Z is positive where conditions repeat."""
-        square, c = self._resting(k), None
+        c = None
         if k.shape[1] > self.along.rank:
-            basis, square = np.linalg.qr(square)
+            basis, square = np.linalg.qr(self._resting(None, k))
             signs = np.prod(np.sign(np.diagonal(square, axis1=1, axis2=2)), axis=1)
             sides = np.where(signs < 0.0, -1.0, 1.0)[:, None]
             basis[:, :, 0] *= sides
             square[:, 0] *= sides
             c, signs = np.swapaxes(basis, 1, 2), np.ones(len(q))
-            k = c @ k
+            rates = self._pull - self._rest @ solved(square, c @ k @ self._pull)
         else:
-            signs = np.linalg.slogdet(square)[0]
-        rates = self._pull - self._rest @ solved(square, k @ self._pull)
+            signs = self._signs(None, k)
+            rates = self._pull - self._solved(None, k, k @ self._pull)
         squares = np.asarray(np.linalg.inv(np.swapaxes(rates, 1, 2) @ rates))
         return Places(q, rates, squares, signs, c)
 
@@ -159,10 +182,7 @@ class Sheet:
             if not len(going):
                 break
             c = None if p.c is None else p.c[going]
-            square = self._resting(jacobian)
-            square = square if c is None else c @ square
-            step = -solved(square, now[:, :, None])[:, :, 0]
-            step = step @ self._rest.T
+            step = -self._solved(c, jacobian, now[:, :, None])[:, :, 0]
             added[going] += step
             near = np.linalg.norm(added[going], axis=1) <= most[going]
             if not near.all():
@@ -208,7 +228,7 @@ class Sheet:
         passed, turned = _turns(p, there)
         signs = there.signs
         if p.c is not None:
-            signs = np.linalg.slogdet(p.c @ self._resting(k))[0]
+            signs = self._signs(p.c, k)
         ends[fine] = np.where(passed, SHEET, np.where(turned, TURN, FINE))
         flipped = np.flatnonzero((ends[fine] == FINE) & (p.signs * signs <= 0.0))
         if len(flipped):  # K has lost a rank on the way

@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from robomodel.arrays import Array, Mask, median
+from robomodel.arrays import Array, median
 from robomodel.description import Loop, Vec3
 from robomodel.description.poses import sine
 from robomodel.errors import DescriptionError, Source, few
+from robomodel.mechanism.blocks import blocks
 from robomodel.mechanism.closure import COUNTS, Geometry, close
 from robomodel.mechanism.constraints import (
-    Block,
     Constraint,
     Link,
     LoopConstraint,
@@ -507,57 +507,6 @@ def rows_to_keep(problem: ClusterProblem, jacobian: Array, ranks: list[int]) -> 
         direction = stacked[pick] / size[pick]
         stacked = stacked - np.outer(stacked @ direction, direction)
     return sorted(keep)
-
-
-def blocks(pattern: Mask, dependent: list[int]) -> tuple[Block, ...]:
-    """Diagonal blocks of the dependent columns' system in block triangular order.
-
-    One block if the system is not square, or not sparse (Dulmage and Mendelsohn, 1958).
-    """
-    rows = len(pattern)
-    if not dependent:
-        return ()
-    whole = (Block(tuple(range(rows)), tuple(dependent)),)
-    if rows != len(dependent) or rows <= 2:
-        return whole
-    square = pattern[:, dependent]
-    match = _matched(square)
-    if match is None:
-        return whole
-    needs = square[:, match] | np.eye(rows, dtype=bool)  # row i determines column match[i]
-    for _ in range(rows.bit_length()):
-        needs = needs @ needs  # what is needed by what is needed
-    groups = dict.fromkeys(tuple(np.flatnonzero(row).tolist()) for row in needs & needs.T)
-    order = sorted(groups, key=lambda group: int(np.sum(needs[group[0]])))
-    return tuple(Block(group, tuple(dependent[match[i]] for i in group)) for group in order)
-
-
-def _matched(square: Mask) -> list[int] | None:
-    """A column for each row, with an entry there; None if there are not as many (Kuhn, 1955)."""
-    entries = [np.flatnonzero(row).tolist() for row in square]
-    row_of, column_of = dict[int, int](), dict[int, int]()
-    for first in range(len(square)):
-        seen, stack, free = dict[int, int](), [first], None  # columns, and the rows before them
-        while stack and free is None:
-            row = stack.pop()
-            for column in entries[row]:
-                if column not in seen:
-                    seen[column] = row
-                    if column not in row_of:
-                        free = column
-                        break
-                    stack.append(row_of[column])
-        if free is None:
-            return None
-        while True:  # each row on the way takes the column after it
-            row = seen[free]
-            before = column_of.get(row)
-            row_of[free], column_of[row] = row, free
-            if row == first:
-                break
-            assert before is not None
-            free = before
-    return [column_of[row] for row in range(len(square))]
 
 
 # ---- advice -------------------------------------------------------------------------------------

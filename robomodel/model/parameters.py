@@ -26,10 +26,10 @@ from robomodel.errors import (
     warn,
     warn_of_all,
 )
+from robomodel.mechanism.blocks import blocks
 from robomodel.mechanism.closure import Held, ToNearest, close
 from robomodel.mechanism.constraints import LoopConstraint
 from robomodel.mechanism.couplings import eliminated
-from robomodel.mobility.analysis import blocks
 from robomodel.model.arguments import as_numbers, common_batch
 from robomodel.model.derived import cached_on_model
 from robomodel.model.efficiencies import EFFICIENCIES, with_gears

@@ -77,15 +77,18 @@ class Barriers:
 
     def endless(self, along: Continuation, start: Array) -> set[int]:
         """The columns of what slides straight from a start to where no loop lets it."""
-        if not self.far:
-            return set()
-        columns, numbers = (np.tile(each, 2) for each in zip(*self.far, strict=True))
-        p = along.at(start[None])[np.zeros(len(numbers), dtype=np.intp)]
-        joints = Positions(self.rows[numbers, None], self.places[numbers, None])
-        ways = np.repeat([-0.99, 0.99], len(self.far)) * self.reach[numbers]
-        goal = (start[self.places[numbers]] + ways)[:, None]
-        ends = lead(replace(along, crossed=[]), p, joints, goal, strides=FAR_STRIDES)[1]
-        return set(columns[ends == FINE].tolist())
+        found, origin = set[int](), along.at(start[None])
+        for way in (0.99, -0.99):  # rods become longer, as a rule
+            some = np.array([n for c, n in self.far if c not in found], dtype=np.intp)
+            if not len(some):
+                break
+            joints = Positions(self.rows[some, None], self.places[some, None])
+            goal = (start[self.places[some]] + way * self.reach[some])[:, None]
+            p = origin[np.zeros(len(some), dtype=np.intp)]
+            ends = lead(replace(along, crossed=[]), p, joints, goal, strides=FAR_STRIDES)[1]
+            arrived = set(some[ends == FINE].tolist())
+            found |= {c for c, n in self.far if n in arrived}
+        return found
 
 
 def _around(cluster: Cluster, columns: Sequence[SpanningColumn], column: int) -> float:

@@ -117,6 +117,13 @@ class GroupMechanism:
         units = np.diagonal(self._whole)
         return units if np.array_equal(self._whole, np.diag(units)) else None
 
+    @cached_property
+    def pattern(self) -> Mask:
+        """As of :class:`robomodel.mechanism.continuation.Mechanism`."""
+        entries = np.zeros((self.geometry.rows, self.geometry.nv), dtype=bool)
+        entries[self.geometry.entries] = True
+        return np.asarray(entries @ (self._whole != 0.0))
+
     def step(self, q: Array, d: Array, case: Indices | None = None) -> tuple[Array, Array, Array]:
         """As of :class:`robomodel.mechanism.continuation.Mechanism`."""
         units, row_unit = self._units, self.row_unit[:, None]

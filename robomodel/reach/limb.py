@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations, combinations_with_replacement, product
 from typing import NamedTuple, TypeAlias
@@ -127,7 +127,7 @@ def finalists(model: Model, index: int, wanted: tuple[int, ...]) -> Sequence[tup
     if len(sets) > 1:  # the best are compared again, over the ranges of all of them
         displacements = Displacements.of(model, choice.cluster, choice.start)
         positions = choice.paths(EVERY if choice.many else 1)
-        paths = [States.of(displacements, positions, choice.frames(positions))]
+        paths = Ranges(choice, [States.of(displacements, positions, choice.frames(positions))])
         if choice.many:
             series = choice.series(displacements.inertias[:, 3, 3])
             if series and {*wanted} <= {*series}:
@@ -140,7 +140,7 @@ def finalists(model: Model, index: int, wanted: tuple[int, ...]) -> Sequence[tup
         sets = sets[:FINALISTS]
     if len(sets) > 1:
         ways = [States.of(displacements, *choice.driven(bodies)) for bodies in sets]
-        sets = choice.ranked(sets, ways)
+        sets = choice.ranked(sets, Ranges(choice, ways))
     if not sets:
         raise choice.refusal()
     return sets
@@ -312,9 +312,7 @@ class Choice:
                 if more not in bodies and self.freedoms[more] == self.freedoms[out]:
                     yield tuple(sorted({*bodies} - {out} | {more}))
 
-    def ranked(
-        self, sets: Sequence[tuple[int, ...]], ranges: Sequence[States]
-    ) -> list[tuple[int, ...]]:
+    def ranked(self, sets: Sequence[tuple[int, ...]], ranges: Ranges) -> list[tuple[int, ...]]:
         """The sets with small displacement, the least first; of like ones, the best conditioned.
 
         The displacement is a share of that with all locked, and each of the ranges counts as much.
@@ -324,21 +322,16 @@ class Choice:
         sets are compared with these; of like ones those on what carries the cluster are first, then
         joints that the file gives motors, then those next to that.
         """
-        frames = Frames.joined([each.frames for each in ranges])
-        start = frames.at(slice(1))
-        regular = {bodies: float(self.regularity(start, bodies)[0]) for bodies in sets}
-
-        def measured(some: Sequence[tuple[int, ...]]) -> list[tuple[float, float, tuple[int, ...]]]:
-            """Shares of the configurations in which sets determine the cluster; medians."""
-            sizes = [self.regularity(frames, bodies) for bodies in some]
-            return [(float(np.mean(x > DETERMINED * x[0])), median(x), bodies)
-                    for x, bodies in zip(sizes, some, strict=True)]  # fmt: skip
-
-        told = measured([bodies for bodies in sets if regular[bodies] > REGULAR_TREE])
+        start = ranges.frames.at(slice(1))
+        sizes = self.regularities(start, sets)[:, 0].tolist() if sets else []
+        regular = dict(zip(sets, sizes, strict=True))
+        told = [(*ranges.determined(bodies), bodies) for bodies in sets
+                if regular[bodies] > REGULAR_TREE]  # fmt: skip
         fine = [each for each in told if each[0] >= IN_RANGE]
         if not fine:
-            others = [bodies for bodies in sets if 0.0 < regular[bodies] <= REGULAR_TREE]
-            fine = [each for each in told + measured(others) if each[0] > 0.0]
+            told += [(*ranges.determined(bodies), bodies) for bodies in sets
+                     if 0.0 < regular[bodies] <= REGULAR_TREE]  # fmt: skip
+            fine = [each for each in told if each[0] > 0.0]
         if not fine:
             raise self.refusal()
         ranked, carrying = list[_Ranked](), list[_Ranked]()
@@ -350,20 +343,20 @@ class Choice:
             depths[body] = 1 + depths.get(self.model.nodes[body].parent, 0)
         for _, size, bodies in fine:
             resting = sum(self.model.joints[body].name not in driven for body in bodies)
-            moved, carried = np.sqrt(np.mean([x.displaced(bodies) for x in ranges], axis=0))
+            moved, carried = ranges.displaced(bodies)
             like = (-round(size, 2), resting, sum(depths[body] for body in bodies))
-            ranked.append((float(moved), like, bodies))
+            ranked.append((moved, like, bodies))
             carrying += ranked[-1:] if carried > CARRIES else []
         ranked = carrying or ranked
         least = min(moved for moved, *_ in ranked)
         if least > TENTH_OFF and not self.many:
             within, nodes = {*self.cluster.bodies}, self.model.nodes
-            led = [(math.sqrt(np.mean([x.led(bodies) for x in ranges])),
+            led = [(math.sqrt(np.mean([x.led(bodies) for x in ranges.states])),
                     (sum(nodes[body].parent in within for body in bodies), *order), bodies)
                    for _, order, bodies in ranked]  # fmt: skip
             if min(led)[0] <= TENTH_OFF:
                 ranked, least = led, min(led)[0] + LED
-        series = self.series(ranges[0].displacements.inertias[:, 3, 3])
+        series = self.series(ranges.states[0].displacements.inertias[:, 3, 3])
         ranked.sort(
             key=lambda each: (
                 each[2] != series or each[0] > SERIAL * least,
@@ -412,17 +405,24 @@ class Choice:
         frame is that at the start; ``relative`` gives the least ratio to there over all directions,
         on the sheet of these joints, which has no dead point of theirs between.
         """
+        return np.asarray(self.regularities(frames, [bodies], relative=relative)[0])
+
+    def regularities(
+        self, frames: Frames, sets: Sequence[Sequence[int]], *, relative: bool = False
+    ) -> Array:
+        """The same (sets, n) of several sets."""
         if self.cluster.kind == "joint":
-            return np.ones(len(frames.motions))
-        columns = [c for b in bodies for c in self.columns(b)]
-        square: Array = frames.motions[:, columns]
+            return np.ones((len(sets), len(frames.motions)))
+        columns = [[c for b in bodies for c in self.columns(b)] for bodies in sets]
+        square = np.moveaxis(frames.motions[:, columns], 0, 1)
         side = np.sign(np.linalg.det(square)) * frames.side
         if relative and frames.good[0]:
             with np.errstate(all="ignore"):
-                square = np.asarray(np.linalg.solve(square[:1], square))
-        sizes = np.linalg.svd(square, compute_uv=False)[:, -1]
-        same: Mask = frames.good if relative else frames.good & (side == side[0])
-        return np.where(same & (sizes > SINGULAR), sizes, 0.0)
+                square = np.asarray(np.linalg.solve(square[:, :1], square))
+        same: Mask = frames.good & (relative | (side == side[:, :1]))
+        sizes = np.zeros(same.shape)
+        sizes[same] = np.linalg.svd(square[same], compute_uv=False)[:, -1]
+        return np.where(sizes > SINGULAR, sizes, 0.0)
 
     def frames(self, positions: Array) -> Frames:
         """Frames at closed positions (n, nq), the first at the start.
@@ -677,19 +677,16 @@ class Displacements:
         error = (there - at).reshape(count, 3 * n, 4)
         moments = np.swapaxes(error, 1, 2) @ error / n
         inertias = self.inertias if some is None else self.inertias[some]
-        return np.asarray(np.sum(inertias * moments, axis=(1, 2)))
+        return np.asarray(np.einsum("bij,bij->b", inertias, moments))
 
     def size(self, squares: Array) -> float:
         """The root mean square by mass [m] of squares of all bodies; 0 without mass."""
         mass = float(np.sum(self.inertias[:, 3, 3]))
         return math.sqrt(max(float(np.sum(squares)), 0.0) / mass) if mass else 0.0
 
-    def of_heavy(self, at: Array, there: Array) -> float:
-        """The same by squares of masses [m]: where rods are locked to is for the file to say.
-
-        Between poses, as of :func:`poses`.
-        """
-        mass, squares = self.inertias[:, 3, 3], self.squares(at, there)
+    def of_heavy(self, squares: Array) -> float:
+        """The same by squares of masses [m]: where rods are locked to is for the file to say."""
+        mass = self.inertias[:, 3, 3]
         total = float(mass @ mass)
         return math.sqrt(max(float(mass @ squares), 0.0) / total) if total else 0.0
 
@@ -715,8 +712,8 @@ class States:
     """Configurations of a cluster, the first at the start, and what sets of joints are ranked by.
 
     ``positions`` (n, nq) are spanning positions. ``at`` (bodies, n, 3, 4): the bodies' poses, and
-    ``still`` with all joints locked at the start but rotors'. ``locked``: the distance between, as
-    of :meth:`Displacements.of_heavy`. ``moving`` and ``resting``: each body's pose in the one
+    ``still`` with all joints locked at the start but rotors'. ``apart``: squares between, as of
+    :meth:`Displacements.squares`. ``moving`` and ``resting``: each body's pose in the one
     before it, as it is and at the start.
     """
 
@@ -725,7 +722,7 @@ class States:
     frames: Frames
     at: Array
     still: Array
-    locked: float
+    apart: Array
     moving: Sequence[Array]
     resting: Sequence[Array]
 
@@ -742,8 +739,13 @@ class States:
         at = np.empty((len(every), len(positions), 3, 4))
         at = placed(cluster, dict(enumerate(moving)), at)
         still = placed(cluster, dict(enumerate(turned)), at)
-        locked = displacements.of_heavy(at, still) or 1.0  # links without mass
-        return cls(displacements, positions, frames, at, still, locked, moving, resting)
+        apart = displacements.squares(at, still)
+        return cls(displacements, positions, frames, at, still, apart, moving, resting)
+
+    def _share(self, squares: Array) -> float:
+        """The square of such a distance, of that where all are locked."""
+        locked = self.displacements.of_heavy(self.apart) or 1.0  # links without mass
+        return (self.displacements.of_heavy(squares) / locked) ** 2
 
     def displaced(self, bodies: Collection[int]) -> tuple[float, float]:
         """How far links are from ``at``, and from ``still``, where these bodies' joints move alone.
@@ -753,9 +755,11 @@ class States:
         cluster, rotors = self.displacements.cluster, self.displacements.rotors
         anew = {n: (self.moving if cluster.bodies[n] in {*bodies, *rotors} else self.resting)[n]
                 for n in places_carried(cluster, bodies)}  # fmt: skip
-        there = placed(cluster, anew, self.still)
-        far, carried = (self.displacements.of_heavy(x, there) for x in (self.at, self.still))
-        return (far / self.locked) ** 2, (carried / self.locked) ** 2
+        there, some = placed(cluster, anew, self.still), list(anew)
+        far, carried = self.apart.copy(), np.zeros_like(self.apart)  # others are still
+        for squares, before in ((far, self.at), (carried, self.still)):
+            squares[some] = self.displacements.squares(before[some], there[some], some)
+        return self._share(far), self._share(carried)
 
     def led(self, bodies: Sequence[int]) -> float:
         """How far links are from ``at`` where other joints are quadratic functions of these.
@@ -776,7 +780,37 @@ class States:
         away = self.positions[:, others] - self.positions[0, others]
         moved[:, others] = self.positions[0, others] + of @ np.linalg.lstsq(of, away)[0]
         there = poses(cluster, moved)
-        return (self.displacements.of_heavy(self.at, there) / self.locked) ** 2
+        return self._share(self.displacements.squares(self.at, there))
+
+
+@dataclass(frozen=True, eq=False)
+class Ranges:
+    """States over which sets of joints are compared; what is known of a set is kept."""
+
+    choice: Choice
+    states: Sequence[States]
+    _told: dict[tuple[int, ...], tuple[float, float]] = field(default_factory=dict)
+    _far: dict[tuple[int, ...], tuple[float, float]] = field(default_factory=dict)
+
+    @cached_property
+    def frames(self) -> Frames:
+        """The frames of all of them."""
+        return Frames.joined([each.frames for each in self.states])
+
+    def determined(self, bodies: tuple[int, ...]) -> tuple[float, float]:
+        """The share of the states in which a set determines the cluster; its median regularity."""
+        if bodies not in self._told:
+            sizes = self.choice.regularity(self.frames, bodies)
+            self._told[bodies] = float(np.mean(sizes > DETERMINED * sizes[0])), median(sizes)
+        return self._told[bodies]
+
+    def displaced(self, bodies: tuple[int, ...]) -> tuple[float, float]:
+        """The distances of :meth:`States.displaced`, over all states."""
+        if bodies not in self._far:
+            squares = np.mean([each.displaced(bodies) for each in self.states], axis=0)
+            far, carried = np.sqrt(squares).tolist()
+            self._far[bodies] = far, carried
+        return self._far[bodies]
 
 
 def poses(

@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from robomodel.arrays import Array, Indices
+from robomodel.arrays import Array, Indices, Mask
 from robomodel.mechanism.closure import LinearCoupling
 from robomodel.mechanism.compiled import CompiledGeometry
 from robomodel.mechanism.continuation import CROSSING, Continuation, Limits, Points
@@ -276,6 +276,13 @@ class PartMechanism:
     @cached_property
     def _unit(self) -> Array:
         return self.part.unit[self.free]
+
+    @cached_property
+    def pattern(self) -> Mask:
+        """As of :class:`robomodel.mechanism.continuation.Mechanism`."""
+        entries = np.zeros((self.part.closing.rows, self.part.closing.nv), dtype=bool)
+        entries[self.part.closing.entries] = True
+        return np.asarray(np.any(entries[:, self.free], axis=1))
 
     def step(self, q: Array, d: Array, case: Indices | None = None) -> tuple[Array, Array, Array]:
         """As of :class:`robomodel.mechanism.continuation.Mechanism`."""

@@ -24,8 +24,8 @@ import numpy as np
 from robomodel.arrays import Array, Mask
 from robomodel.kernels.function import TracedFunction
 from robomodel.kernels.iterated import DAMPING, FAULT, STATE, IteratedFunction, Stage
+from robomodel.mechanism.blocks import blocks
 from robomodel.mechanism.constraints import LoopConstraint
-from robomodel.mobility.analysis import blocks
 from robomodel.model.configurations.closing import left_open, stepped, straightened
 from robomodel.model.configurations.functions import LONGEST_STRIDE
 from robomodel.model.derived import cached_on_model, nominal, traced
