@@ -755,10 +755,10 @@ class States:
         cluster, rotors = self.displacements.cluster, self.displacements.rotors
         anew = {n: (self.moving if cluster.bodies[n] in {*bodies, *rotors} else self.resting)[n]
                 for n in places_carried(cluster, bodies)}  # fmt: skip
-        there, some = placed(cluster, anew, self.still), list(anew)
+        there, some = poses_anew(cluster, anew, self.still), list(anew)
         far, carried = self.apart.copy(), np.zeros_like(self.apart)  # others are still
         for squares, before in ((far, self.at), (carried, self.still)):
-            squares[some] = self.displacements.squares(before[some], there[some], some)
+            squares[some] = self.displacements.squares(before[some], there, some)
         return self._share(far), self._share(carried)
 
     def led(self, bodies: Sequence[int]) -> float:
@@ -849,19 +849,27 @@ def steps(cluster: Cluster, positions: Array, some: Iterable[int]) -> Iterator[A
 
 
 def placed(cluster: Cluster, anew: Mapping[int, Array], known: Array) -> Array:
-    """Poses (bodies, n, 3, 4) of all bodies, some of them ``anew``, from those before them.
-
-    These are as of :func:`steps`, or one (1, 4, 4) for all n.
-    """
+    """Poses (bodies, n, 3, 4) of all bodies, some of them ``anew``, as of :func:`poses_anew`."""
     result = known.copy()
-    for n, step in anew.items():
+    result[list(anew)] = poses_anew(cluster, anew, known)
+    return result
+
+
+def poses_anew(cluster: Cluster, anew: Mapping[int, Array], known: Array) -> Array:
+    """Poses (len(anew), n, 3, 4) of bodies, from those before them, of which others are known.
+
+    ``anew`` are as of :func:`steps`, or one (1, 4, 4) for all n; first those before others.
+    """
+    result, places = np.empty((len(anew), *known.shape[1:])), {n: k for k, n in enumerate(anew)}
+    for k, (n, step) in enumerate(anew.items()):
         above = cluster.geometry.links[n].parent
+        before = result[places[above]] if above in places else known[above]
         if above < 0:
-            result[n] = step[:, :3]
+            result[k] = step[:, :3]
         elif len(step) == 1:  # one product for all
-            result[n] = (result[above].reshape(-1, 4) @ step[0]).reshape(result[n].shape)
+            result[k] = (before.reshape(-1, 4) @ step[0]).reshape(before.shape)
         else:
-            np.matmul(result[above], step, out=result[n])
+            np.matmul(before, step, out=result[k])
     return result
 
 
