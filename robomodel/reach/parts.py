@@ -193,6 +193,10 @@ class Part:
         """A motion (..., columns of the cluster) in its columns that are not held."""
         return motion[..., self.free_columns(tuple(held))]
 
+    def rates(self, held: Sequence[int] = ()) -> Array:
+        """Velocities (columns of the cluster, n) of joints by motions of those not held."""
+        return self.among(np.diag(self.unit), held)
+
     def whole(self, motion: Array, held: Sequence[int] = ()) -> Array:
         """A motion of its columns that are not held (..., columns), in those of the cluster."""
         result = np.zeros((*motion.shape[:-1], len(self.unit)))

@@ -501,7 +501,7 @@ class _SideBySide:
             there = self.along.corrected(p, -back[None])[0]
         else:
             places = np.array([part.place[c] for c in part.interest], dtype=np.intp)
-            rates = part.among(np.diag(part.unit), held)[list(part.interest)]
+            rates = part.rates(held)[list(part.interest)]
             goal = self.starts[n].copy()
             goal[places] += math.tau * turns[list(part.interest)]
             there = lead(self.along, p, Positions(rates, places), goal[None, places])[0].q

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from robomodel.arrays import Array, Indices, Mask
-from robomodel.mechanism.continuation import FINE, Limits, Points, joined
+from robomodel.mechanism.continuation import FINE, Continuation, Limits, Points, joined
 from robomodel.mechanism.roots import bracketing
 from robomodel.mechanism.walks import Positions, lead
 from robomodel.reach.charts import Chart, slopes, turned_charts
@@ -26,6 +26,7 @@ from robomodel.reach.paths import Kind, RangeEnd
 from robomodel.tolerances import CONVERGED, NOTHING, SINGULAR, TINY, WITHIN
 
 CLIMB_STRIDE = 0.1  # radians, or cluster sizes: loops bend a stride by its square half, 5 mrad
+STRIDES = 300  # of a way at most: 30 radians of the longest
 RETURNING = 16  # configurations from which a turn is completed to where it began
 CURVED = 1e-6  # curvatures below are none: of differences by VARIED rounding leaves 1e-10
 
@@ -56,9 +57,10 @@ def extremes(
         return [_Way(climb, q, charted(q)) for q in climb.farther(further())]
 
     free = [climb.column not in part.limited for climb in climbs]
-    known = [list[_Top]() for _ in climbs]
-    if any(free):
-        known = _turning_fully(climbs, further(), chart.rows)
+    known = _without_end(climbs, chart.rows) if any(free) else [list[_Top]() for _ in climbs]
+    if any(on and not tops for on, tops in zip(free, known, strict=True)):
+        turning = _turning_fully(climbs, further(), chart.rows)
+        known = [tops or more for tops, more in zip(known, turning, strict=True)]
     first = [
         [] if tops else [_Way(climb, start, chart), *(beyond(climb) if on else [])]
         for climb, tops, on in zip(climbs, known, free, strict=True)
@@ -71,6 +73,22 @@ def extremes(
     highest = _highest(part, climbs, [[top] for top in best], others)
     ends = [climb.end(top) for climb, top in zip(climbs, highest, strict=True)]
     return [*zip(ends[::2], ends[1::2], strict=True)]
+
+
+def _without_end(climbs: Sequence[_Climb], rows: Array) -> list[list[_Top]]:
+    """The tops of joints without limits that go on without end straight from the start."""
+    part, start, tops = climbs[0].part, climbs[0].start, list[_Top | None]([None] * len(climbs))
+    some = [n for n, climb in enumerate(climbs) if climb.column not in part.limited]
+    columns = [climbs[n].column for n in some]
+    places = np.array([[part.place[c]] for c in columns])
+    far = np.array([[1.01 * climbs[n].sign * climbs[n].endless] for n in some])
+    along, joints = climbs[0].along(rows), Positions(part.rates()[columns][:, None], places)
+    begun = along.at(start[None])[np.zeros(len(some), dtype=np.intp)]
+    there, ends, _ = lead(along, begun, joints, start[places] + far, strides=STRIDES)
+    for n, q, end in zip(some, there.q, ends.tolist(), strict=True):
+        if end == FINE and climbs[n].round(q, start, rows):
+            tops[n] = _Top(q, math.inf, "", "")
+    return [[top] if top else [] for top in _both_ways(part, climbs, tops)]
 
 
 def _turning_fully(climbs: Sequence[_Climb], reached: Array, rows: Array) -> list[list[_Top]]:
@@ -222,14 +240,17 @@ class _Climb:
         """From which of q (n, nq) such a path leads; of those with one number ``alike`` the first
         is enough.
         """
-        part = self.part
-        rates = part.among(np.diag(part.unit))
-        limits = Limits(rates[self.limited], np.array(self.place, np.intp), self.low, self.high)
-        sheet = part.among(rows) if len(rows) else None
-        along = replace(part.strides(), limits=limits, sheet=sheet)
+        part, along = self.part, self.along(rows)
         places = np.array([part.place[c] for c in part.interest])
-        joints, goal = Positions(rates[list(part.interest)], places), self.turns(q, before)
+        joints, goal = Positions(part.rates()[list(part.interest)], places), self.turns(q, before)
         return np.asarray(lead(along, along.at(q), joints, goal[:, places], alike)[1] == FINE)
+
+    def along(self, rows: Array) -> Continuation:
+        """Strides within limits, up to dead points of a chart's rows."""
+        rates = self.part.rates()[self.limited]
+        limits = Limits(rates, np.array(self.place, np.intp), self.low, self.high)
+        sheet = self.part.among(rows) if len(rows) else None
+        return replace(self.part.strides(), limits=limits, sheet=sheet)
 
     def met(self, q: Array) -> list[tuple[int, float]]:
         """Which limits are met, and on which side."""
@@ -337,7 +358,7 @@ class _Way:
 
     def __init__(self, climb: _Climb, q: Array, chart: Chart) -> None:
         self.climb, self.q, self.chart, self.dead = climb, q, chart, False
-        self.stride, self.left = CLIMB_STRIDE, 300  # 30 radians of the longest strides
+        self.stride, self.left = CLIMB_STRIDE, STRIDES
         self.held, self.turned = tuple[int, ...](), climb.start
 
     def go(self) -> _Asking:
