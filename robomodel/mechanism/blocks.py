@@ -76,7 +76,7 @@ class BlockTriangular:
 
     @cached_property
     def _places(self) -> list[tuple[Indices, Indices, Indices]]:
-        """Of each block its rows, its columns, and those before it that its rows have."""
+        """The rows of each block, its columns, and those before it that its rows have."""
         places, done = list[tuple[Indices, Indices, Indices]](), np.zeros(self.pattern.shape[1])
         for block in self.blocks:
             rows, columns = (np.array(some, dtype=np.intp) for some in (block.rows, block.columns))

@@ -26,7 +26,6 @@ from robomodel.reach.paths import Kind, RangeEnd
 from robomodel.tolerances import CONVERGED, NOTHING, SINGULAR, TINY, WITHIN
 
 CLIMB_STRIDE = 0.1  # radians, or cluster sizes: loops bend a stride by its square half, 5 mrad
-STRIDES = 300  # of a way at most: 30 radians of the longest
 RETURNING = 16  # configurations from which a turn is completed to where it began
 CURVED = 1e-6  # curvatures below are none: of differences by VARIED rounding leaves 1e-10
 
@@ -84,7 +83,7 @@ def _without_end(climbs: Sequence[_Climb], rows: Array) -> list[list[_Top]]:
     far = np.array([[1.01 * climbs[n].sign * climbs[n].endless] for n in some])
     along, joints = climbs[0].along(rows), Positions(part.rates()[columns][:, None], places)
     begun = along.at(start[None])[np.zeros(len(some), dtype=np.intp)]
-    there, ends, _ = lead(along, begun, joints, start[places] + far, strides=STRIDES)
+    there, ends, _ = lead(along, begun, joints, start[places] + far)
     for n, q, end in zip(some, there.q, ends.tolist(), strict=True):
         if end == FINE and climbs[n].round(q, start, rows):
             tops[n] = _Top(q, math.inf, "", "")
@@ -358,7 +357,7 @@ class _Way:
 
     def __init__(self, climb: _Climb, q: Array, chart: Chart) -> None:
         self.climb, self.q, self.chart, self.dead = climb, q, chart, False
-        self.stride, self.left = CLIMB_STRIDE, STRIDES
+        self.stride, self.left = CLIMB_STRIDE, 300  # 30 radians of the longest strides
         self.held, self.turned = tuple[int, ...](), climb.start
 
     def go(self) -> _Asking:
