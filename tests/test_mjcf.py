@@ -13,7 +13,7 @@ import pytest
 from agreement import spanning
 from cases import few
 from mjcf_texts import LINK, VERSION, body, files, joint, world
-from mujoco_oracle import MujocoSide, assert_smooth_dynamics
+from mujoco_oracle import MujocoSide, assert_smooth_dynamics, full_mass_matrix
 
 import robomodel as rm
 from robomodel.errors import DescriptionError, DescriptionWarning
@@ -424,6 +424,38 @@ def test_a_joint_that_is_held_is_fixed_there():
     assert model.nv == 3
     assert "j" not in model.joint_names
     assert_held(model, side, "j", math.radians(30) + 0.2)
+
+
+@pytest.mark.parametrize("other", ["", ' tendon2="u"'])
+def test_a_joint_that_a_tendon_holds_is_fixed_there(other):
+    tendon = '<tendon><fixed name="t"><joint joint="j" coef="-2.5"/></fixed>{}</tendon>'.format(
+        '<fixed name="u"><joint joint="l" coef="1"/></fixed>'
+    )
+    text = tied(ROW, f'<tendon tendon1="t"{other} polycoef="0.5 0 0 0 0"/>', tendon)
+    model, side = rm.load(text), MujocoSide.of(text)
+    assert "j" not in model.joint_names
+    assert_held(model, side, "j", math.radians(30) - 0.5 / 2.5)
+
+
+def test_what_no_joint_separates_is_left_out():
+    """A joint that a constraint holds separates no bodies."""
+    bodies = (body("a", joint("j"), '<site name="s"/>', body("b", joint("k"), '<site name="t"/>')),)
+    tendon = '<tendon><spatial name="r" {}><site site="s"/><site site="t"/></spatial></tendon>'
+    held = '<joint joint1="k"/>'
+    for tie, spring in (
+        ('<weld body1="a" body2="b"/>', ""),
+        ('<tendon tendon1="r"/>', ""),
+        ("", 'stiffness="7" springlength="0.1"'),
+    ):
+        text = tied(bodies, held + tie, tendon.format(spring))
+        with pytest.warns(DescriptionWarning, match="no joint separates its ends"):
+            model = rm.load(text)
+        assert model.dof_names == ("j",)
+        side = MujocoSide.of(text)
+        side.data.joint("j").qpos = 0.4
+        mujoco.mj_forward(side.model, side.data)
+        its = full_mass_matrix(side.model, side.data)[:1, :1]
+        np.testing.assert_allclose(rm.crba(model, [0.4]), its, rtol=1e-13)
 
 
 def assert_held(model, side, name, position):

@@ -138,6 +138,34 @@ def test_in_a_file_of_a_simulator() -> None:
         rm.load(text, strict=True)
 
 
+def test_springs_over_joints_that_are_fixed_keep_the_others() -> None:
+    """The lengths of two tendons and of a spatial one; the last never changes and moves nothing."""
+    mujoco = pytest.importorskip("mujoco")
+    ball = '<inertial pos="0.1 0 0" mass="1" diaginertia="1 1 1"/>'
+    text = f"""<mujoco><worldbody>
+      <body name="a"><joint name="ja" axis="0 0 1" ref="40"/>{ball}<site name="sa"/></body>
+      <body name="c" pos="0 0 1"><joint name="jc" axis="0 1 0"/>{ball}</body>
+      <body name="b" pos="1 0 0"><joint name="jb" axis="0 0 1" ref="-20"/>{ball}
+        <site name="sb"/></body>
+    </worldbody><tendon>
+      <fixed name="t" stiffness="5" springlength="0.3" damping="2">
+        <joint joint="ja" coef="2"/><joint joint="jc" coef="-3"/>
+        <joint joint="jb" coef="1"/></fixed>
+      <fixed name="u" stiffness="5" springlength="0.3"><joint joint="ja" coef="2"/></fixed>
+      <spatial name="s" stiffness="5" springlength="0.3">
+        <site site="sa"/><site site="sb"/></spatial>
+    </tendon><equality><weld body1="a" body2="b"/></equality></mujoco>"""
+    with pytest.warns(rm.DescriptionWarning, match="rigid assembly"):
+        model = rm.load(text)
+    assert [each.name for each in model.springs] == ["t"]
+    its = mujoco.MjModel.from_xml_string(text)
+    data = mujoco.MjData(its)  # at ref, where the weld holds
+    data.joint("jc").qpos, data.joint("jc").qvel = 0.7, -0.4
+    mujoco.mj_forward(its, data)
+    mine = rm.passive_force(model, [0.7], [-0.4], backend="numpy")
+    np.testing.assert_allclose(mine, data.joint("jc").qfrc_passive, rtol=1e-13)
+
+
 @pytest.mark.parametrize("length", ["0", "-1", "1e-320"])
 def test_a_rod_has_a_length(length: str) -> None:
     closing = loop("rod", "rod", "coupler", "rocker", attributes=f'length="{length}"')

@@ -722,7 +722,7 @@ def branch_rotation(problem: ClusterProblem, branch: Sequence[int]) -> Array:
 
 
 def describe_gaps(problem: ClusterProblem, q: Array, closed: float) -> list[str]:
-    """A text for each loop with a gap above ``closed`` [m, sine] at q (nq,)."""
+    """A text for each loop or coupling with a gap above ``closed`` [m, sine] at q (nq,)."""
     values = problem.geometry.evaluate(q)[0]
     gaps, at = [], 0
     for loop in problem.geometry.loops:
@@ -734,6 +734,9 @@ def describe_gaps(problem: ClusterProblem, q: Array, closed: float) -> list[str]
             texts = _describe_gap(problem, loop, rows, closed)
         if texts:
             gaps.append(f"'{loop.name}' stays open by {texts}")
+    for coupling, value in zip(problem.geometry.linear, values[at:], strict=True):
+        if abs(value) > closed:
+            gaps.append(f"'{coupling.name}' is off by {abs(float(value)):.3g}")
     return gaps
 
 

@@ -7,7 +7,7 @@ that leave no motion become one body on request, as in simulators.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from robomodel.description import (
@@ -15,7 +15,9 @@ from robomodel.description import (
     MAX_TOLERANCE,
     Description,
     Joint,
+    JointSpring,
     Link,
+    Spring,
     Vec3,
 )
 from robomodel.description.poses import standing
@@ -156,8 +158,9 @@ def _marked(description: Description, chosen: Sequence[str]) -> Description:
 def welded(description: Description, error: RigidError, *, strict: bool) -> Description:
     """The description with the joints of a rigid cluster fixed where its loops close.
 
-    The cluster's loops and couplings are removed, with a warning, which ``strict`` makes an error.
-    Raises ``error`` itself if couplings alone leave no motion, or for planar and screw joints.
+    The cluster's loops and couplings are removed, with a warning, which ``strict`` makes an error;
+    springs over its joints keep their other joints. Raises ``error`` itself if couplings alone
+    leave no motion, or for planar and screw joints.
     """
     positions = error.positions
     joints = {joint.name: joint for joint in description.joints}
@@ -170,7 +173,7 @@ def welded(description: Description, error: RigidError, *, strict: bool) -> Desc
         strict=strict,
     )
     gone = error.conditions
-    return replace(
+    held = replace(
         description,
         joints=tuple(
             fixed(joint, positions[joint.name]) if joint.name in positions else joint
@@ -179,6 +182,24 @@ def welded(description: Description, error: RigidError, *, strict: bool) -> Desc
         loops=tuple(loop for loop in description.loops if loop.name not in gone),
         couplings=tuple(each for each in description.couplings if each.name not in gone),
     )
+    places = graph.spanning_tree(held).places
+    springs = (_of_moving(spring, positions, places) for spring in held.springs)
+    return replace(held, springs=tuple(spring for spring in springs if spring is not None))
+
+
+def _of_moving(
+    spring: Spring | JointSpring,
+    positions: Mapping[str, Sequence[float]],
+    places: Mapping[str, graph.Place],
+) -> Spring | JointSpring | None:
+    """The spring without the joints that stand at ``positions``; None if its ends are one body."""
+    if isinstance(spring, Spring):
+        ends = (places[end.link].body for end in (spring.predecessor, spring.successor))
+        return spring if len(set(ends)) > 1 else None
+    moving = tuple((name, ratio) for name, ratio in spring.terms if name not in positions)
+    still = sum(ratio * positions[name][0] for name, ratio in spring.terms if name in positions)
+    reference = spring.reference - still
+    return replace(spring, terms=moving, reference=reference) if moving else None
 
 
 def fixed(joint: Joint, position: Sequence[float]) -> Joint:

@@ -98,18 +98,39 @@ class EqualityConstraints(CompiledSection):
         held: dict[int, float] = {}
         used: list[int] = []
         for tie in self.ties:
+            first, second = self._ends(tie)
+            constant, *powers = self._polynomial(tie)
             if tie.kind == "joint":
-                first, second = self._ends(tie)
-                constant, *powers = self._polynomial(tie)
                 if not any(powers):
                     held[first] = self.elements.reference(first) + constant
                     used.append(first)
                 else:
                     used += [first, second]
             elif tie.kind == "tendon":
-                for tendon in self._ends(tie):
-                    used += [joint for joint, _ in self.terms(tendon) or ()] if tendon >= 0 else []
+                terms = self.terms(first) or ()
+                if len(terms) == 1 and not any(powers):
+                    ((joint, coefficient),) = terms
+                    length = float(self.model.tendon_length0[first]) + constant
+                    held[joint] = length / coefficient
+                used += [joint for joint, _ in terms]
+                if second >= 0:
+                    used += [joint for joint, _ in self.terms(second) or ()]
         return {joint: position for joint, position in held.items() if used.count(joint) == 1}
+
+    @cached_property
+    def carriers(self) -> list[int]:
+        """For each body the one that it is fixed to, itself if a joint moves it on its parent."""
+        model = self.model
+        carriers = list(range(model.nbody))
+        for body in range(1, model.nbody):
+            first, count = int(model.body_jntadr[body]), int(model.body_jntnum[body])
+            if all(joint in self.locked for joint in range(first, first + count)):
+                carriers[body] = carriers[int(model.body_parentid[body])]
+        return carriers
+
+    def apart(self, ends: _Ends) -> bool:
+        """True if a joint moves one of two bodies on the other."""
+        return len({self.carriers[body] for body, _ in ends}) > 1
 
     def _ends(self, tie: _Tie) -> tuple[int, int]:
         return int(self.model.eq_obj1id[tie.number]), int(self.model.eq_obj2id[tie.number])
@@ -184,7 +205,7 @@ class EqualityConstraints(CompiledSection):
         if any(self.model.body_mocapid[body] >= 0 for body, _ in ends):
             message = "ties to a body that is moved by hand (mocap); it is left out"
             self.elements.warn_at(message, tie.source, "tie to mocap")
-        elif len({int(self.model.body_weldid[body]) for body, _ in ends}) == 1:
+        elif not self.apart(ends):
             message = "no joint separates its ends, so it ties nothing"
             self.elements.warn_at(message, tie.source, "no tie")
         else:
@@ -246,6 +267,8 @@ class EqualityConstraints(CompiledSection):
         relation = tuple((self.elements.joints[joint], k) for joint, k in terms.items() if k)
         if first_terms is None:
             self._rod(tie, first, offset)
+        elif len(terms) == 1 and not terms.keys().isdisjoint(self.locked):
+            return
         elif relation:
             self.couplings.append(JointCoupling(tie.name, relation, offset, tie.source))
         else:
@@ -393,12 +416,10 @@ class Springs(CompiledSection):
                 elements.unapplied("the dry friction of a spatial tendon is", source, _KIND)
             if not any(numbers.values()):
                 continue
+            if not self.ties.apart(ends):
+                message = "no joint separates its ends, so its force moves nothing; it is left out"
+                elements.warn_at(message, source, _KIND)
+                continue
             one, other = (Anchor(elements.bodies[body], pose) for body, pose in ends)
-            if one.link == other.link:
-                raise DescriptionError(
-                    f"joins two sites of one body '{one.link}', so that it never changes its "
-                    "length; move a site to another body, or take its stiffness and damping out",
-                    source,
-                )
             length = low if math.isfinite(low) else None
             yield Spring(name, one, other, length=length, source=source, **numbers)
