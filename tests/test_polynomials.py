@@ -293,6 +293,25 @@ def test_configurations(knee):
     np.testing.assert_allclose(knee.difference(batch, moved), np.tile(0.1 * v, (2, 1)), atol=1e-12)
 
 
+def test_all_positions_of_a_steep_polynomial_are_as_given():
+    """No search is needed where the joint that leads is given; far from neutral one ends aside."""
+    text = (
+        '<robot name="r"><link name="w"/>'
+        + link("a", 1.0, 0.1, 0.1, 0.1)
+        + link("b", 1.0, 0.1, 0.1, 0.1)
+        + joint("x", "continuous", "w", "a", "0 0 1")
+        + joint("y", "continuous", "a", "b", "0 0 1")
+        + powers("c", "y", "x", (-0.1, 0.7, 0.05, 0.13, -0.16))
+        + "</robot>"
+    )
+    model = rm.load(text)
+    for x in np.linspace(-3, 3, 7):
+        at = model.joint_positions([x])
+        assert model.configuration(at) == pytest.approx([x], abs=1e-15)
+    with pytest.raises(ValueError, match=r"contradict their couplings by 0\.1"):
+        model.configuration(at | {"y": at["y"] + 0.1})
+
+
 def test_neutral_is_within_the_limits_of_what_follows():
     """y = x² - 4 is within [-2, 2] where |x| is within √2 and √6."""
     body = link("a", 1.0, 0.1, 0.1, 0.1) + link("b", 1.0, 0.1, 0.1, 0.1)

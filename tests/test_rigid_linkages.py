@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 from texts import coupling, fan, four_bar, joint, link, loop, robot
 
 import robomodel as rm
@@ -77,6 +78,34 @@ def test_ball_and_free_joints_are_fixed_too() -> None:
         there = (0.1, 0.2, 0.3) if kind == "spherical" else (1.0, 2.0, 3.0)
         np.testing.assert_allclose(between[:3, 3], there, atol=1e-10)
         np.testing.assert_allclose(between[:3, :3], np.eye(3), atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("kind", "more", "position"),
+    [("screw", '<pitch value="0.05"/>', 0.7), ("planar", "", [0.1, -0.2, 0.4])],
+)
+def test_screw_and_planar_joints_are_fixed_too(kind: str, more: str, position: object) -> None:
+    text = robot(
+        link("a"),
+        joint("j", "base", "a", "0.1 0.2 0.3", kind=kind, axis="0.6 0 0.8", rpy="0.3 -0.2 1.1",
+              more=more),
+        "{end}",
+    )  # fmt: skip
+    free = rm.load(text.replace("{end}", ""))
+    there = rm.frame_pose(free, free.configuration({"j": position}), "a", backend="numpy")
+    at = " ".join(map(repr, there[:3, 3].tolist()))
+    rpy = " ".join(map(repr, Rotation.from_matrix(there[:3, :3]).as_euler("xyz").tolist()))
+    end = (
+        f'<loop name="held" type="fixed"><predecessor link="base"><origin xyz="{at}" rpy="{rpy}"/>'
+        '</predecessor><successor link="a"/></loop>'
+    )
+    description, error = rigid(text.replace("{end}", end))
+    with pytest.warns(rm.DescriptionWarning, match="rigid assembly"):
+        held = welded(description, error, strict=False)
+    model = build(held, floating_base=True)
+    q = model.neutral()
+    base, a = (rm.frame_pose(model, q, name, backend="numpy") for name in ("base", "a"))
+    np.testing.assert_allclose(np.linalg.inv(base) @ a, there, atol=1e-9)
 
 
 def test_a_slide_that_stands_turned_is_fixed_along_its_own_axis() -> None:

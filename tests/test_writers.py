@@ -22,7 +22,7 @@ from hypothesis import assume, given, settings
 from lxml import etree
 from mechanisms import KINDS, Mechanism, mechanisms, random_mechanism
 from mujoco_oracle import MujocoSide, assert_smooth_dynamics
-from texts import INERTIAL, fan, four_bar, joint, link, robot
+from texts import INERTIAL, coupling, fan, four_bar, joint, link, loop, robot
 
 import robomodel as rm
 from robomodel.description import (
@@ -365,6 +365,38 @@ def test_a_file_is_replaced_as_a_whole(tmp_path: Path, monkeypatch: pytest.Monke
     assert path.read_text() == written(model)
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
     assert sorted(tmp_path.iterdir()) == [path, other]
+
+
+_SQUARE = '<polynomial joint="ja" of="jc" coefficients="0 1 0.1{}"/>'
+TIES = [
+    (rm.write_sdf, loop("tie", "rod", "a", "c", "0.3 0 0", "0.3 0.1 0")),
+    (rm.write_sdf, coupling("tie", {"ja": 1.0, "jb": 2.0, "jc": -1.0})),
+    (rm.write_sdf, f'<coupling name="tie">{_SQUARE.format("")}</coupling>'),
+    (rm.write_mjcf, f'<coupling name="tie">{_SQUARE.format(" 0 0 0.1")}</coupling>'),
+]
+
+
+@pytest.mark.parametrize(("write", "tie"), TIES)
+def test_what_is_dropped_takes_the_marks_of_its_joints_along(
+    write: Callable[..., tuple[str, ...]], tie: str
+) -> None:
+    """Else the file names too few independent joints, and cannot be read."""
+    model = rm.load(
+        robot(
+            *(link(name) for name in "abcdef"),
+            *(joint(f"j{name}", "base", name) for name in "abcdef"),
+            tie,
+            coupling("kept", {"jc": 1.0, "jd": 3.0}),
+            coupling("apart", {"je": 1.0, "jf": 1.0}),
+        ),
+        independent=["ja", "jb", "je"],
+    )
+    stream = io.StringIO()
+    (lost,) = write(model, stream, drop=True)
+    assert "'tie'" in lost
+    again = rm.load(stream.getvalue())
+    assert again.nv == model.nv + 1
+    assert "je" in again.dof_names
 
 
 def test_what_a_format_cannot_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,7 @@ from robomodel.description import Loop as LoopElement
 from robomodel.description.poses import align, compose, second_axis
 from robomodel.errors import DescriptionError, Source, did_you_mean
 from robomodel.mechanism.constraints import OUTSIDE, ROWS, BodyAnchor, Distance, LoopJoint, LoopRow
-from robomodel.mechanism.graph import WORLD, SpanningTree
+from robomodel.mechanism.graph import WORLD, SpanningTree, clusters, spanning_tree
 from robomodel.scalars import Scalar, dot, held, is_number, sqrt
 from robomodel.spatial import apply, matmul, minus, plus, transpose
 from robomodel.tolerances import NOTHING
@@ -102,6 +102,27 @@ def find_tree_constraints(description: Description, tree: SpanningTree) -> list[
             )
         )
     return constraints
+
+
+def unmarked(description: Description, gone: set[str]) -> Description:
+    """The description with no joint marked in clusters of which a joint, loop or coupling is gone.
+
+    Without it, the marks that the cluster has are too few or too many.
+    """
+    tree = spanning_tree(description)
+    ties = find_tree_constraints(description, tree)
+    freed: set[str] = set()
+    for group in clusters(tree, [tie.bodies for tie in ties]):
+        joints = {tree.joints[body].name for body in group}
+        if not gone.isdisjoint(joints | {tie.name for tie in ties if tie.bodies[0] in group}):
+            freed |= joints
+    return replace(
+        description,
+        joints=tuple(
+            replace(joint, independent=None) if joint.name in freed else joint
+            for joint in description.joints
+        ),
+    )
 
 
 def _loop_constraint(loop: LoopElement, tree: SpanningTree) -> TreeConstraint:

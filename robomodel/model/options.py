@@ -160,11 +160,10 @@ def welded(description: Description, error: RigidError, *, strict: bool) -> Desc
 
     The cluster's loops and couplings are removed, with a warning, which ``strict`` makes an error;
     springs over its joints keep their other joints. Raises ``error`` itself if couplings alone
-    leave no motion, or for planar and screw joints.
+    leave no motion.
     """
     positions = error.positions
-    joints = {joint.name: joint for joint in description.joints}
-    if positions is None or any(joints[name].type in ("planar", "screw") for name in positions):
+    if positions is None:
         raise error
     what = error.message.partition(";")[0]
     warn_at(

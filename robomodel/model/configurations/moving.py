@@ -355,7 +355,8 @@ def _led(
 def _solve_explicit(model: Model, cluster: Cluster, named: Mapping[int, Array], q: Array) -> Array:
     """The least change of independent positions that gives the named joints theirs.
 
-    One step of Newton's where couplings are linear; with polynomials several, from the guess.
+    Independent ones that are named are as named. The others take one step of Newton's where
+    couplings are linear; with polynomials several, from the guess.
     """
     first = model.nodes[cluster.bodies[0]].q
     names = [model.joints[body].name for body in named]
@@ -363,13 +364,19 @@ def _solve_explicit(model: Model, cluster: Cluster, named: Mapping[int, Array], 
         return next(iter(named.values()))
     rows = [model.nodes[body].q - first + i for body, x in named.items() for i in range(len(x))]
     target = np.concatenate([*named.values()])
-    solved: Array = q
+    solved: Array = q.copy()
+    free = np.ones(len(q), dtype=bool)
+    for body, part, _ in joint_slices(model, cluster):
+        if body in named:
+            solved[part], free[part] = named[body], False
     for _ in range(POLYNOMIAL_NEWTON if cluster.varies else 1):
+        if not free.any():
+            break
         values, slopes = _explicit_positions(cluster, solved)
-        step, _, _, _ = np.linalg.lstsq(slopes[rows], target - values[rows], rcond=NOTHING)
+        step = np.linalg.lstsq(slopes[rows][:, free], target - values[rows], rcond=NOTHING)[0]
         if cluster.varies:
             step /= max(1.0, float(np.max(np.abs(step))) / functions.LONGEST_STRIDE)
-        solved = solved + step
+        solved[free] += step
     values, _ = _explicit_positions(cluster, solved)
     off = float(np.max(np.abs(values[rows] - target), initial=0.0))
     if not off <= SAME * max(1.0, float(np.max(np.abs(target)))):

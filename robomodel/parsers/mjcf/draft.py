@@ -21,10 +21,12 @@ class MjcfDraft:
     """A document. ``bodies`` are the elements of links, ``refs`` the joints' initial positions.
 
     ``tendons`` are those with armature, as joints and coefficients; actuators may act on them.
+    ``untied`` are the couplings that ``lost`` tells of.
     """
 
     name: str
     lost: list[str] = field(default_factory=list)
+    untied: set[str] = field(default_factory=set)
     bodies: dict[str, etree._Element] = field(default_factory=dict)
     refs: dict[str, float] = field(default_factory=dict)
     tendons: list[tuple[dict[str, float], str]] = field(default_factory=list)

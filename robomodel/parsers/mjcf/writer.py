@@ -57,6 +57,7 @@ from robomodel.description.poses import (
 )
 from robomodel.description.transmissions import actuator_terms, carried, rotor_name
 from robomodel.errors import warn_at
+from robomodel.mechanism.tree_constraints import unmarked
 from robomodel.parsers.mjcf.actuators import ACTUATOR_MOTOR, JOINT_MOTOR
 from robomodel.parsers.mjcf.constraints import TOLERANCE
 from robomodel.parsers.mjcf.draft import MjcfDraft, Shapes, pose_words, turn_words
@@ -330,6 +331,7 @@ class MjcfTies:
                 f"the coupling '{coupling.name}', a polynomial of degree {degree} "
                 f"(MuJoCo's are of degree {_DEGREE})"
             )
+            self.draft.untied.add(coupling.name)
             return
         joint, of = coupling.joint, coupling.of
         name = self.draft.unused("equality", coupling.name)
@@ -478,6 +480,13 @@ def to_mjcf(description: Description) -> tuple[str, list[str]]:
     Lengths are in metres and angles in radians. docs/mjcf.md lists how each element is written, and
     which names MJCF cannot keep.
     """
+    draft = _drafted(description)
+    if draft.untied:
+        draft = _drafted(unmarked(description, draft.untied))
+    return draft.text(), draft.lost
+
+
+def _drafted(description: Description) -> MjcfDraft:
     armature = {joint.name: joint.armature for joint in description.joints}
     description, rotors, curves = without_tendon_rotors(description)
     description = with_sliders(physical_inertias(description))
@@ -500,7 +509,7 @@ def to_mjcf(description: Description) -> tuple[str, list[str]]:
         tree.draft.add("equality", "tendon", name=name, tendon1=written[curve.joint],
                        tendon2=written[curve.of], polycoef=_polycoef(curve, lengths))  # fmt: skip
     MjcfTies(description, tree.draft).write()
-    return tree.draft.text(), tree.draft.lost
+    return tree.draft
 
 
 @dataclass(frozen=True, slots=True)

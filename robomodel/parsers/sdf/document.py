@@ -383,9 +383,13 @@ VERSION = "1.11"
 
 @dataclass
 class SdfDraft:
-    """A document. ``links`` and ``joints`` map names of the description to those in it."""
+    """A document. ``links`` and ``joints`` map names of the description to those in it.
+
+    ``untied`` are the joints, loops and couplings that ``lost`` tells of.
+    """
 
     lost: list[str] = field(default_factory=list)
+    untied: set[str] = field(default_factory=set)
     links: dict[str, str] = field(default_factory=dict)
     joints: dict[str, str] = field(default_factory=dict)
     used: dict[tuple[str, ...], set[str]] = field(default_factory=lambda: defaultdict(set))

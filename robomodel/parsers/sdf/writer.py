@@ -53,6 +53,7 @@ from robomodel.description.poses import (
     turned,
     unit,
 )
+from robomodel.mechanism.tree_constraints import unmarked
 from robomodel.parsers.sdf.document import (
     BETWEEN,
     SdfDraft,
@@ -303,6 +304,7 @@ class SdfTies:
     def _loop(self, loop: Loop) -> None:
         if loop.type not in LOOPS:
             self.draft.lost.append(f"the {loop.type} loop '{loop.name}'")
+            self.draft.untied.add(loop.name)
             return
         one, other = loop.predecessor, loop.successor
         first = second = loop.axis
@@ -351,6 +353,7 @@ class SdfTies:
             terms: list[tuple[str, float]] = []
             if isinstance(each, PolynomialCoupling) and any(each.coefficients[2:]):
                 self.draft.lost.append(f"the coupling '{each.name}' by a polynomial")
+                self.draft.untied.add(each.name)
                 continue
             if not isinstance(each, LinkCoupling):
                 terms = [(joint, k) for joint, k in each.terms if k]
@@ -363,6 +366,7 @@ class SdfTies:
                 self.draft.lost.append(f"the losses of the coupling '{each.name}'")
             if len(terms) != 2 or not free:
                 self.draft.lost.append(f"the coupling '{each.name}' of {len(terms)} joints")
+                self.draft.untied.add(each.name)
                 continue
             follower = next((j for j in free if joints[j].independent is False), free[-1])
             factors = dict(terms)
@@ -447,12 +451,19 @@ def to_sdf(description: Description, positions: Positions) -> tuple[str, list[st
 
     ``positions`` are nonzero positions of joints in the configuration that the file shows.
     """
+    draft = _drafted(description, positions)
+    if draft.untied:
+        draft = _drafted(unmarked(description, draft.untied), positions)
+    return text_of(draft.root), draft.lost
+
+
+def _drafted(description: Description, positions: Positions) -> SdfDraft:
     plan, draft = (
         WritingPlan(physical_inertias(_beside_the_world(description)), positions),
         SdfDraft(),
     )
     _Writer(plan, draft, SdfTies(plan, draft)).write()
-    return text_of(draft.root), draft.lost
+    return draft
 
 
 def _beside_the_world(description: Description) -> Description:
@@ -601,6 +612,7 @@ class _Writer:
                 f"the floating joint '{joint.name}' on '{joint.parent}', which moves (the link "
                 f"'{joint.child}' is free in the world)"
             )
+            self.draft.untied.add(joint.name)
         if joint.damping or joint.friction:
             self.draft.lost.append(f"damping and friction of '{joint.name}', which floats")
         set_custom(element, "joint", joint.name)
@@ -640,6 +652,7 @@ class _Writer:
             inner = compose(plan.standing(last), inner)
         if joint.type == "planar":
             self.draft.lost.append(f"the planar joint '{joint.name}' (it is fixed)")
+            self.draft.untied.add(joint.name)
         steps = cross or (joint,)
         kind = _TYPES.get(joint.type, joint.type)
         if kind not in KINDS:
