@@ -57,6 +57,11 @@ class TestRefusals:
         [
             ("revolute", "", "needs <axis>"),
             ("universal", "<axis><xyz>1 0 0</xyz></axis>", "needs <axis2>"),
+            (
+                "universal",
+                "<axis><xyz>0 0.6 0.8</xyz></axis><axis2><xyz>0 -0.6 -0.8</xyz></axis2>",
+                "<axis2> is parallel to <axis>",
+            ),
             ("screw", "<axis><xyz>1 0 0</xyz></axis>", "needs <screw_thread_pitch>"),
             (
                 "screw",

@@ -19,9 +19,17 @@ from robomodel.description import (
     Spring,
     Vec3,
 )
-from robomodel.description.poses import ORIGIN, align, branches, off_axis, rotation_of_quaternion
+from robomodel.description.poses import (
+    ORIGIN,
+    align,
+    branches,
+    off_axis,
+    rotation_of_quaternion,
+    sine,
+)
 from robomodel.errors import DescriptionError, did_you_mean
 from robomodel.spatial import matmul, transpose
+from robomodel.tolerances import PARALLEL
 from robomodel.vocabulary.schema import add, number, numbers, rpy_of
 from robomodel.vocabulary.xml import Document, Element, attribute_names, shown
 
@@ -106,6 +114,16 @@ def check_direction(
     if abs(norm - 1.0) > _UNIT_TOLERANCE:
         message = f"{what} has the length {norm:.6g}, not 1; only its direction is used"
         document.warn_at(element, message, "axis not of length 1")
+
+
+def check_crossing(document: Document, element: Element, axis: Vec3, axis2: Vec3) -> None:
+    """Raise for two axes of a joint that are parallel: the joint would have a freedom twice."""
+    if sine(axis, axis2) <= PARALLEL:
+        raise document.error(
+            element,
+            "<axis2> is parallel to <axis>: both turn about one line; turn one of them, or write "
+            "a revolute joint",
+        )
 
 
 def turned_to(end: Anchor, axis: Vec3) -> Anchor:

@@ -30,7 +30,13 @@ from robomodel.description.poses import branches, cosine, displacement, sine, tu
 from robomodel.errors import Source
 from robomodel.parsers.sdf.document import BETWEEN, MODEL, SdfDocument
 from robomodel.parsers.sdf.frames import SdfFrame, SdfFrames, source_of
-from robomodel.vocabulary.frames import WORLD, check_direction, limits_of, read_type
+from robomodel.vocabulary.frames import (
+    WORLD,
+    check_crossing,
+    check_direction,
+    limits_of,
+    read_type,
+)
 from robomodel.vocabulary.motors import drake_armature, read_motor
 from robomodel.vocabulary.schema import (
     COUPLING,
@@ -446,6 +452,8 @@ def read_steps(frames: SdfFrames, frame: SdfFrame, kind: str) -> tuple[SimpleJoi
         )
         position = None if positions is None else (positions[number],)
         steps.append(SimpleJoint(joint, axis.mimic, position))
+    if count == 2:
+        check_crossing(document, element, *(step.joint.axis for step in steps))
     return tuple(steps)
 
 

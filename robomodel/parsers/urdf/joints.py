@@ -29,14 +29,14 @@ from robomodel.description import (
     Vec3,
 )
 from robomodel.errors import did_you_mean
-from robomodel.spatial import cross
-from robomodel.tolerances import NOTHING, PARALLEL
+from robomodel.tolerances import NOTHING
 from robomodel.vocabulary.frames import (
     ENDS,
     X,
     add_ends,
     add_origin,
     add_terms,
+    check_crossing,
     independent_text,
     limits_of,
     marks_of,
@@ -248,8 +248,7 @@ def read_universal(document: Document, element: Element) -> tuple[Link, Joint, J
     between = Link(f"{name}{BETWEEN}cross", source=one.source)
     axis, second = read_axis(document, inner, used=True) or X, f"{name}{BETWEEN}2"
     source = document.source(element, f"joint '{second}'")
-    if math.hypot(*cross(one.axis, axis)) <= PARALLEL:
-        raise document.error(element, "<axis2> is parallel to <axis>: both turn about one line")
+    check_crossing(document, element, one.axis, axis)
     if marks:
         inner.set("independent", marks[-1])
     parts = document.parts(inner, _JOINT_PARTS, _JOINT_IRRELEVANT)
