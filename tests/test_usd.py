@@ -779,6 +779,8 @@ SUSPICIOUS = {
     "a PhysicsWeirdJoint is not read": stage(FIX, 'def PhysicsWeirdJoint "g" {}', links="a"),
     "a coefficient of the joint's load": stage(FIX, joint(
         "Revolute", "j", "ab", "float physxJoint:jointFriction = 0.1")),
+    "fixed to each other; it is left out": stage(FIX, joint("Fixed", "j", "ab"), joint(
+        "Spherical", "k", "ab", "bool physics:excludeFromArticulation = 1")),
     "is one of 2 parts": stage(),
     "kinematic": stage(FIX, joint("Fixed", "j", "ab")).replace(
         f'"b" (prepend apiSchemas = ["PhysicsRigidBodyAPI", "PhysicsMassAPI"]) {{ float {BOX}',

@@ -36,6 +36,7 @@ from robomodel.description.poses import relative, vec
 from robomodel.description.transmissions import SIMPLE
 from robomodel.errors import DescriptionError, Issue, Source, warn_of_all
 from robomodel.files import MAX_MESH_BYTES
+from robomodel.mechanism.graph import spanning_tree
 from robomodel.parsers.sources import TEXT
 from robomodel.parsers.urdf.joints import read_coupling, read_joint, read_loop
 from robomodel.parsers.urdf.links import Colours, read_link
@@ -490,7 +491,26 @@ class _JointTree:
         description = Description(
             name, tuple(links), source=robot.source, gravity=self._gravity(), format="usd"
         )
-        return self._tied(replace(description, joints=tuple(joints), loops=tuple(loops)), of_prim)
+        whole = replace(description, joints=tuple(joints), loops=tuple(loops))
+        return self._tied(self._without_idle(whole), of_prim)
+
+    def _without_idle(self, description: Description) -> Description:
+        """The description without loops between links that no joint moves on each other."""
+        if not description.loops:
+            return description
+        places = spanning_tree(description).places
+        loops = []
+        for each in description.loops:
+            ends = (places.get(end.link) for end in (each.predecessor, each.successor))
+            if len({end and end.body for end in ends}) > 1:
+                loops.append(each)
+            elif each.type != "fixed":
+                message = (
+                    f"the joint cannot move, since '{each.predecessor.link}' and "
+                    f"'{each.successor.link}' are fixed to each other; it is left out"
+                )
+                self.reader.issues.append(Issue(message, each.source))
+        return replace(description, loops=tuple(loops))
 
     def _gravity(self) -> Vec3 | None:
         """The scene's gravity; without a scene None, or the earth's for an up axis other than z."""
