@@ -185,6 +185,34 @@ def test_rotors_that_pinocchio_does_not_know():
     assert_undone(model, "pinocchio")
 
 
+def test_rotors_of_linkages_that_others_do_not_know():
+    """q has the positions of all joints of a linkage; a rotor's follow from the joint it drives."""
+    more = '<robot name="more"><joint name="{}"><rotor inertia="1e-4" ratio="6"/></joint></robot>'
+    model = rm.load(rm.robots.path("four_bar"), extend=more.format("joint1"))
+    assert "joint1_rotor" in model.joint_names
+    assert_undone(model, "pinocchio")
+    its = pin.buildModelFromUrdf(str(rm.robots.path("four_bar")))
+    assert_undone(model, "pinocchio", its)
+    assert_undone(model, "mujoco", ["joint1", "joint2", "joint3"])
+
+
+def test_curves_between_tendons_that_mujoco_has_no_joints_for():
+    """Such a constraint is a polynomial between two massless joints, which follow the tendons."""
+    inner = '<inertial pos="0.1 0 0" mass="1" diaginertia="1 1 1"/>'
+    text = f"""<mujoco><worldbody>
+      <body name="a"><joint name="a" axis="0 1 0" ref="30"/>{inner}
+        <body name="b"><joint name="b" type="slide" ref="0.2"/>{inner}</body></body>
+      <body name="c"><joint name="c" axis="1 0 0" ref="-20"/>{inner}</body></worldbody>
+    <tendon>
+      <fixed name="t"><joint joint="a" coef="2"/><joint joint="b" coef="-3"/></fixed>
+      <fixed name="u"><joint joint="b" coef="1"/><joint joint="c" coef="1.5"/></fixed>
+    </tendon>
+    <equality><tendon tendon1="t" tendon2="u" polycoef="0.05 0.7 0.3 0 0"/></equality></mujoco>"""
+    model = rm.load(text)
+    assert {"t_rotor", "u_rotor"} < set(model.joint_names)
+    assert_undone(model, "mujoco", mujoco.MjModel.from_xml_string(text))
+
+
 @pytest.mark.slow_cases("tello", "mit_humanoid")
 @pytest.mark.parametrize("name", ["mini_cheetah", "four_bar", "tello", "mit_humanoid"])
 def test_joints_that_follow_others(name):

@@ -27,7 +27,7 @@ from robomodel.model.arguments import as_array, common_batch
 from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import Joint as ModelJoint
 from robomodel.model.elements import Node, joint_slices
-from robomodel.scalars import Vector, stack, unstack
+from robomodel.scalars import Vector, stack, unstack, value_of
 from robomodel.spatial import (
     ZERO,
     Motion,
@@ -462,7 +462,8 @@ def from_order(model: Model, library: str, joints: object, state: Mapping[str, A
     layout = find_layout(model, known, joints)
     in_q, stored = _stored(model)
     bodies, independent = _independent(model)
-    _check_complete(model, layout, in_q | bodies)
+    followers = _followers(model, in_q - layout.nodes)
+    _check_complete(model, layout, (in_q - followers.keys()) | bodies)
     sizes = f"{known}'s nq", f"{known}'s nv"
     state = _arrays(layout.nq, layout.nv, *sizes, state)
     batch = common_batch(**state)
@@ -485,6 +486,8 @@ def from_order(model: Model, library: str, joints: object, state: Mapping[str, A
         for name, rate in rates.items():
             bias = _turning_bias(node, part, back(rates["v"], None)) if name == "a" else None
             spanning[name][..., node.velocities] = back(rate, bias)
+    for body, (row, offset) in followers.items():
+        positions[..., model.nodes[body].q] = positions @ row + offset
     result = {"q": np.zeros((*batch, model.nq))}
     for ours, theirs in stored:
         result["q"][..., ours] = positions[..., theirs]
@@ -529,6 +532,32 @@ def _stored(model: Model) -> tuple[frozenset[int], Runs]:
     bodies = [body for c in model.clusters for body, _, _ in joint_slices(model, c)]
     places = [i for body in bodies for i in _range(model.nodes[body].positions)]
     return frozenset(bodies), _runs(enumerate(places))
+
+
+@cached_on_model
+def _followers(model: Model, missing: frozenset[int]) -> dict[int, tuple[Array, float]]:
+    """Of the missing bodies, those that linear couplings turn with others, as rotors of linkages.
+
+    The position of each is the row times the positions of all joints, plus the offset.
+    """
+    found: dict[int, tuple[Array, float]] = {}
+    for cluster in model.clusters:
+        gone = [n for n, body in enumerate(cluster.bodies) if body in missing]
+        couplings = cluster.geometry.linear
+        matrix = np.zeros((len(couplings), len(cluster.bodies)))
+        for weights, coupling in zip(matrix, couplings, strict=True):
+            for n, k in coupling.terms:
+                weights[n] = value_of(k)
+        if not gone or np.linalg.matrix_rank(matrix[:, gone]) < len(gone):
+            continue
+        solved = np.linalg.pinv(matrix[:, gone])
+        offsets = solved @ [value_of(coupling.offset) for coupling in couplings]
+        matrix[:, gone] = 0.0
+        for n, weights, offset in zip(gone, -solved @ matrix, offsets, strict=True):
+            row = np.zeros(model.n_joint_positions)
+            row[[model.nodes[body].q for body in cluster.bodies]] = weights
+            found[cluster.bodies[n]] = row, float(offset)
+    return found
 
 
 def _range(places: slice) -> range:
