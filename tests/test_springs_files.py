@@ -215,12 +215,15 @@ def test_words_of_drake_that_mean_nothing_are_warned_of(form: str) -> None:
         assert rm.load(text).nv == 1  # it is rigid
 
 
-def test_bad_tendons_of_mjcf() -> None:
+def test_tendons_of_mjcf_that_never_change_their_length() -> None:
     text = MJCF.replace('site="anchor"/>\n      <site', 'site="tip2"/>\n      <site').replace(
         '<site name="tip"', '<site name="tip2"/><site name="tip"'
     )
-    with pytest.raises(rm.DescriptionError, match="two sites of one body 'c'") as error:
-        rm.load(text)
+    with pytest.warns(rm.DescriptionWarning, match="its force moves nothing; it is left out"):
+        model = rm.load(text)
+    assert "cord" not in [each.name for each in model.springs]
+    with pytest.raises(rm.DescriptionError, match="moves nothing") as error:
+        rm.load(text, strict=True)
     assert error.value.line is not None
 
 

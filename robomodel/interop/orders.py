@@ -536,7 +536,7 @@ def _stored(model: Model) -> tuple[frozenset[int], Runs]:
 
 @cached_on_model
 def _followers(model: Model, missing: frozenset[int]) -> dict[int, tuple[Array, float]]:
-    """Of the missing bodies, those that linear couplings turn with others, as rotors of linkages.
+    """The missing bodies that linear couplings turn with others, as rotors of linkages.
 
     The position of each is the row times the positions of all joints, plus the offset.
     """
