@@ -391,8 +391,8 @@ class Group:
         if self.freedoms <= 1 or self._missed_by_original(q):
             return False
         found = bool(self._sought(q[None])[0])
-        if not found and len(self._missed) < WALKED:
-            self._missed.append(q)
+        if not found and len(self.missed) < WALKED:
+            self.missed.append(q)
         return found
 
     def _sought(self, q: Array) -> Mask:
@@ -406,15 +406,15 @@ class Group:
         return found
 
     @cached_property
-    def _missed(self) -> list[Array]:
+    def missed(self) -> list[Array]:
         """Configurations (nq,) to which :meth:`leads_to` found no path, the first few."""
         return []
 
     def _missed_by_original(self, q: Array) -> bool:
         """True if a stride leads to q (nq,) from the image of what the original has missed."""
-        if self.original is None or not self.original[0]._missed or self._image_of_pool is None:
+        if self.original is None or not self.original[0].missed or self._image_of_pool is None:
             return False
-        there, fine = self._images(np.array(self.original[0]._missed))
+        there, fine = self._images(np.array(self.original[0].missed))
         goals = np.tile(q, (len(there.q), 1))
         near = np.linalg.norm(self.along.mechanism.away(there.q, goals), axis=1) <= WALK_STRIDE
         return bool(np.any(fine & near & (self.along.led(there, goals)[1] == FINE)))

@@ -517,8 +517,11 @@ def _assembly_modes(model: Model, motion: ClusterMotion, rng: np.random.Generato
 def _has_another_mode(motion: ClusterMotion, group: Group, rng: np.random.Generator) -> bool:
     """True if a group closes within limits where no path leads to, one way or the other.
 
-    Random positions are closed. Paths that are sought lead to the nearest reachable ones.
+    What was sought far and wide, by :func:`_modes`, tells it. Else random positions are closed, and
+    paths that are sought lead to the nearest reachable ones.
     """
+    if any(motion.within(q) for q in group.missed):
+        return True
     start, columns = group.start, list(group.columns)
     held = [c for c in range(len(motion.columns)) if c not in columns]
     at, far = motion.positions(start), math.pi * motion.unit
