@@ -79,6 +79,24 @@ def uncollected() -> Iterator[None]:
             gc.enable()
 
 
+@contextmanager
+def collected() -> Iterator[None]:
+    """Search again within :func:`uncollected`, but not among what a process has made before.
+
+    That is modules and what they define, which stay: a search of them takes 0.1 s at its exit.
+    """
+    if gc.isenabled():
+        yield
+        return
+    if not gc.get_freeze_count():
+        gc.freeze()
+    gc.enable()
+    try:
+        yield
+    finally:
+        gc.disable()
+
+
 class Lock:
     """A lock that is open in a forked child process. Use it in a ``with`` statement."""
 

@@ -139,6 +139,24 @@ def test_commands_import_what_they_run() -> None:
     assert not rooms(imported_by(run.format(["armature", str(PUMA)]))) & others
 
 
+def test_commands_search_for_garbage_but_not_in_modules() -> None:
+    script = """
+import gc
+from robomodel import cli
+from robomodel.cli import models
+
+load = models.Robot.load
+models.Robot.load = lambda self: print(gc.isenabled(), gc.get_freeze_count() > 50_000) or load(self)
+try:
+    cli.main(["info", "puma560"])
+except SystemExit:
+    print(gc.isenabled(), gc.get_freeze_count() > 50_000)
+"""
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    lines = run.stdout.splitlines()
+    assert (lines[0], lines[-1]) == ("True True", "True True")
+
+
 @pytest.mark.parametrize("name", cli.COMMANDS)
 def test_the_list_of_commands_says_what_each_does(name: str) -> None:
     module, summary = cli.COMMANDS[name]

@@ -94,8 +94,7 @@ def command_of(name: str) -> Any:
 
 def function_of(name: str) -> Callable[..., Result | Document]:
     """The function of a command."""
-    with uncollected():
-        module = import_module(f"{__name__}.{COMMANDS[name][0]}")
+    module = import_module(f"{__name__}.{COMMANDS[name][0]}")
     function: Callable[..., Result | Document] = getattr(module, name.replace("-", "_"))
     return function
 
@@ -127,7 +126,8 @@ INTERRUPTED = 130  # exit status after Ctrl-C, also Typer's
 
 def _run(arguments: Sequence[str] | None) -> int:
     try:
-        status = app(args=arguments, prog_name="robomodel", standalone_mode=False)
+        with uncollected():  # but while the command runs
+            status = app(args=arguments, prog_name="robomodel", standalone_mode=False)
         sys.stdout.flush()
     except UserError as error:
         return _failed(error, arguments)

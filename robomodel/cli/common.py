@@ -38,6 +38,7 @@ from robomodel.errors import (
     arguments_written,
 )
 from robomodel.files import STAGES
+from robomodel.running import collected
 
 if TYPE_CHECKING:
     from robomodel.description import Description
@@ -298,7 +299,8 @@ def runnable(command: Callable[..., Result | Document]) -> Callable[..., int]:
             warnings.simplefilter("always", DescriptionWarning)
             warnings.simplefilter("ignore", DeprecationWarning)  # of other packages, for developers
             try:
-                result = command(**arguments)
+                with collected():
+                    result = command(**arguments)
                 result = result if isinstance(result, Result) else Result(document=result)
                 if "robot" in result.document.data:
                     data = {"file": file, **result.document.data}
@@ -326,7 +328,8 @@ def runnable(command: Callable[..., Result | Document]) -> Callable[..., int]:
         if result.complaint and not (on_screen and isinstance(result, HasPage)):
             complain(result.complaint)
         if result.then is not None:
-            result.then()
+            with collected():
+                result.then()
         return result.status
 
     sentence, _, rest = (
