@@ -155,12 +155,13 @@ class _Sweep:
     ) -> None:  # fmt: skip
         self.motion, self.part, self.column, self.held = motion, part, column, held
         self.link = motion.geometry.links[motion.columns[column].link]
-        self.rows: list[int] | None = None  # of K, that span the others where it is regular
+        self.rows = list[int]()  # of K, that span the others where it is regular
         ways = part.null(start, self.held)
         ways = ways if ways.shape[1] == 1 else without_idle(ways, part.interest)
         if ways.shape[1] != 1:  # no spin alone is beside it
             self.held = every
             ways = part.null(start, every)
+        self.free = np.flatnonzero(part.free(self.held))
         ahead = ways[:, 0]
         ahead = -ahead if ahead[column] < 0.0 else ahead
         self.halves = [
@@ -276,10 +277,12 @@ class _Sweep:
 
         With the points after which that is, in their order.
         """
-        spins = self._spins(path.q)
+        spins, k = self._spins(path.q), self._matrix(path.q)
+        regularity = self._regularity(k)
+        self.rows = full_rank_rows(k[np.argmax(regularity)], self.part.rank)
         signals: tuple[tuple[Kind, Array], ...] = (
             ("dead point", path.tangents[:, self.column]),
-            ("change point", self._orientation(path.q, path.tangents, spins)),
+            ("change point", self._orientation(k, path.tangents, spins)),
         )
         for kind, signal in signals:
             for a in np.flatnonzero(signal[:-1] * signal[1:] < 0.0).tolist():
@@ -289,11 +292,11 @@ class _Sweep:
                     q = step.at(rest)[0]
                 else:
                     at = step.across(partial(self._oriented, spins[a]))
-                    if self._regularity(at[None])[0] > WEAK:
+                    if self._regularity(self._matrix(at[None]))[0] > WEAK:
                         continue  # the rows that represent K lose rank there, K does not
                     q = step.closed(at)
                 yield a, self._event(kind, path, position, reached, a, q)
-        for a, q in self._weakest(path):
+        for a, q in self._weakest(path, regularity):
             yield a, self._event("change point", path, position, reached, a, q)
 
     def _event(
@@ -306,8 +309,8 @@ class _Sweep:
         inside = near and bool(self.motion.within(q))
         return Singularity(kind, x, away, inside, tuple(q.tolist()))
 
-    def _weakest(self, path: Path) -> Iterator[tuple[int, Array]]:
-        """Where the least singular value of K vanishes, with the points after which that is.
+    def _weakest(self, path: Path, values: Array) -> Iterator[tuple[int, Array]]:
+        """Where the least singular value of K, these ``values``, vanishes, after which points.
 
         An even number of ranks that are lost at once, as of two parallelograms, leaves the sign of
         the orientation. The value's slope, by central differences, changes its sign there.
@@ -316,15 +319,16 @@ class _Sweep:
 
         def slope(q: Array, t: Array) -> Array:
             ahead, back = (part.geometry.integrate(q, x * part.unit * t) for x in (VARIED, -VARIED))
-            return (self._regularity(ahead) - self._regularity(back)) / (2.0 * VARIED)
+            ends = (self._regularity(self._matrix(x)) for x in (ahead, back))
+            return (next(ends) - next(ends)) / (2.0 * VARIED)
 
-        value, slopes = self._regularity(path.q), slope(path.q, path.tangents)
+        slopes = slope(path.q, path.tangents)
         away = part.geometry.difference(path.q[:-1], path.q[1:]) * part.free(self.held)
         lengths = np.linalg.norm(away / part.unit, axis=1)
-        for a in vanishing(value, slopes, lengths).tolist():
+        for a in vanishing(values, slopes, lengths).tolist():
             step = path.step(a)
             at = step.across(lambda q, t: float(slope(q[None], t[None])[0]))
-            if self._regularity(at[None])[0] <= WEAK:
+            if self._regularity(self._matrix(at[None]))[0] <= WEAK:
                 yield a, step.closed(at)
 
     def _spins(self, q: Array, like: Array | None = None) -> Array:
@@ -346,26 +350,22 @@ class _Sweep:
     def _oriented(self, like: Array, q: Array, tangent: Array) -> float:
         """:meth:`_orientation` at a point, with spins turned as those near it."""
         spins = self._spins(q[None], like)
-        return float(self._orientation(q[None], tangent[None], spins)[0])
+        return float(self._orientation(self._matrix(q[None]), tangent[None], spins)[0])
 
-    def _orientation(self, q: Array, tangents: Array, spins: Array) -> Array:
+    def _orientation(self, k: Array, tangents: Array, spins: Array) -> Array:
         """The determinant (n,) of rows of K, the tangents and spins; of free columns."""
-        part, free = self.part, self.part.free(self.held)
-        matrix = part.matrix(part.geometry.evaluate(q)[1], free)
-        columns = np.flatnonzero(free)
-        if self.rows is None:
-            self.rows = full_rank_rows(
-                matrix[np.argmax(self._regularity(q))][:, columns], part.rank
-            )
-        square = np.concatenate([matrix[:, self.rows], tangents[:, None], spins], axis=1)
-        return np.asarray(np.linalg.det(square[:, :, columns]))
+        motions = np.concatenate([tangents[:, None], spins], axis=1)[:, :, self.free]
+        return np.asarray(np.linalg.det(np.concatenate([k[:, self.rows], motions], axis=1)))
 
-    def _regularity(self, q: Array) -> Array:
-        """The least singular value (n,) of K that is not zero, of the greatest."""
+    def _matrix(self, q: Array) -> Array:
+        """K (n, rows, free columns) at points."""
         part = self.part
-        matrix = part.matrix(part.geometry.evaluate(q)[1], part.free(self.held))
-        singular = np.linalg.svd(matrix, compute_uv=False)
-        return np.asarray(singular[:, part.rank - 1] / np.maximum(singular[:, 0], TINY))
+        return part.matrix(part.geometry.evaluate(q)[1], part.free())[:, :, self.free]
+
+    def _regularity(self, k: Array) -> Array:
+        """The least singular value (n,) of K that is not zero, of the greatest."""
+        singular, rank = np.linalg.svd(k, compute_uv=False), self.part.rank
+        return np.asarray(singular[:, rank - 1] / np.maximum(singular[:, 0], TINY))
 
 
 def _once(events: list[Singularity]) -> list[Singularity]:
