@@ -6,8 +6,6 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from robomodel.dynamics.actuators.meshes import MeshRows
-from robomodel.dynamics.kinematics.state import Configuration
 from robomodel.reports.document import Finding, note, warning
 from robomodel.reports.validation.bounds import BOUNDS
 from robomodel.reports.validation.context import CheckContext
@@ -19,6 +17,9 @@ def check_losses(context: CheckContext) -> Iterator[Finding]:
     lossy = [each for each in model.actuators if each.lossy]
     if not lossy:
         return
+    from robomodel.dynamics.actuators.meshes import MeshRows  # which most robots need not
+    from robomodel.dynamics.kinematics.state import Configuration
+
     state, mass = Configuration(model, model.neutral().tolist()), context.mass_matrix
     regular = np.isfinite(mass).all()
     inverse = np.linalg.pinv(mass, hermitian=True) if regular else mass  # links may be massless

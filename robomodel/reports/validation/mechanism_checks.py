@@ -5,9 +5,9 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.polynomial import Polynomial
 
 from robomodel.description import Loop
 from robomodel.mechanism import graph
@@ -28,6 +28,9 @@ from robomodel.reports.validation.linkage import (
     has_limits,
 )
 from robomodel.tolerances import CLOSED, PARALLEL, SAME, SINGULAR, WITHIN, WRITTEN
+
+if TYPE_CHECKING:
+    from numpy.polynomial import Polynomial
 
 # ---- structure -----------------------------------------------------------------------------------
 
