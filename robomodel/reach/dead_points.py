@@ -250,18 +250,17 @@ def nearest(group: Group, rows: Array, choice: Sequence[int], p: Points) -> tupl
         downs, sizes = search.down(going, slopes)
         away = ways_from(here.q)
         back = -np.einsum("ncm,nc->nm", here.n, away)
-        ways, prices = np.zeros_like(back), np.zeros(len(going))
-        for row, n in enumerate(going.tolist()):
-            value, normals = float(search.values[n]), search.normals(n)
-            steep = slopes[row] / max(float(np.linalg.norm(slopes[row])), TINY)
-            rest = np.concatenate([normals, steep[None], -steep[None]])
-            way = projected(back[row], rest)[1]
-            size = float(np.linalg.norm(way))
-            if size <= WRITTEN and value <= SINGULAR:
-                search.going[n] = False
-            way *= min(1.0, float(search.longest[n]) / max(size, TINY))
-            ways[row] = way + downs[row]
-            prices[row] = 2.0 * float(np.linalg.norm(back[row]) / max(sizes[row], MOVES))
+        steep = slopes / np.maximum(np.linalg.norm(slopes, axis=1, keepdims=True), TINY)
+        ways = back - np.einsum("nm,nm->n", back, steep)[:, None] * steep
+        for row in np.flatnonzero(search.meeting(going)).tolist():
+            normals = search.normals(int(going[row]))
+            rest = normals - np.outer(normals @ steep[row], steep[row])
+            ways[row] = projected(ways[row], rest)[1]
+        lengths = np.linalg.norm(ways, axis=1)
+        search.going[going] = (lengths > WRITTEN) | (search.values[going] > SINGULAR)
+        ways *= np.minimum(1.0, search.longest[going] / np.maximum(lengths, TINY))[:, None]
+        ways += downs
+        prices = 2.0 * np.linalg.norm(back, axis=1) / np.maximum(sizes, MOVES)
         on = search.going[going]
         going, ways, away, prices = going[on], ways[on], away[on], prices[on]
         there, values, fine = search.moved(going, ways)
@@ -327,13 +326,18 @@ class _Search:
         No longer than strides of the search.
         """
         ways = -(self.slopes(some) if slopes is None else slopes)
-        limits, at = self.along.limits, self.points.q[some][:, self.along.limits.places]
-        met = np.any((at >= limits.high - WRITTEN) | (at <= limits.low + WRITTEN), axis=1)
-        for row in np.flatnonzero(met).tolist():
+        for row in np.flatnonzero(self.meeting(some)).tolist():
             ways[row] = projected(ways[row], self.normals(int(some[row])))[1]
         sizes = np.linalg.norm(ways, axis=1)
         lengths = np.minimum(self.values[some] / np.maximum(sizes, MOVES), self.longest[some])
         return ways * (lengths / np.maximum(sizes, MOVES))[:, None], sizes
+
+    def meeting(self, some: Indices) -> Mask:
+        """Which points meet limits."""
+        limits = self.along.limits
+        at = self.points.q[some][:, limits.places]
+        met = (at >= limits.high - WRITTEN) | (at <= limits.low + WRITTEN)
+        return np.asarray(np.any(met, axis=1))
 
     def normals(self, n: int) -> Array:
         """Rows (k, m) of the limits that a point meets, outwards."""
