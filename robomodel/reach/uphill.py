@@ -80,13 +80,15 @@ def _without_end(climbs: Sequence[_Climb], rows: Array) -> list[list[_Top]]:
     some = [n for n, climb in enumerate(climbs) if climb.column not in part.limited]
     columns = [climbs[n].column for n in some]
     places = np.array([[part.place[c]] for c in columns])
-    far = np.array([[1.01 * climbs[n].sign * climbs[n].endless] for n in some])
+    ways = np.array([[1.01 * climbs[n].sign * climbs[n].endless] for n in some])
     along, joints = climbs[0].along(rows), Positions(part.rates()[columns][:, None], places)
     begun = along.at(start[None])[np.zeros(len(some), dtype=np.intp)]
-    there, ends, _ = lead(along, begun, joints, start[places] + far)
-    for n, q, end in zip(some, there.q, ends.tolist(), strict=True):
-        if end == FINE and climbs[n].round(q, start, rows):
-            tops[n] = _Top(q, math.inf, "", "")
+    there, ends, _ = lead(along, begun, joints, start[places] + ways)
+    far = [k for k, end in enumerate(ends.tolist()) if end == FINE]
+    asked = [_Round(climbs[some[k]], there.q[k], start, rows) for k in far]
+    for each, k, goes_on in zip(asked, far, _rounds(part, asked), strict=True):
+        if goes_on:
+            tops[some[k]] = _Top(each.q, math.inf, "", "")
     return [[top] if top else [] for top in _both_ways(part, climbs, tops)]
 
 
@@ -189,7 +191,16 @@ class _Slope(NamedTuple):
     charts: Sequence[Chart]
 
 
-_Asking: TypeAlias = Generator[_Place | _Move | _Turn | _Slope, Any, Any]
+class _Round(NamedTuple):
+    """Asks whether a joint that has turned to q from ``before`` can turn so for ever."""
+
+    climb: _Climb
+    q: Array
+    before: Array
+    rows: Array
+
+
+_Asking: TypeAlias = Generator[_Place | _Move | _Turn | _Slope | _Round, Any, Any]
 
 
 class _Climb:
@@ -218,26 +229,18 @@ class _Climb:
         own = top.kind == "limit" and top.by == self.part.names[self.column]
         return math.isinf(top.height) or own
 
-    def round(self, q: Array, before: Array, rows: Array) -> bool:
-        """True if a joint that has turned from ``before`` to q can turn so for ever.
-
-        A path leads from q back to where it was but for whole turns, without dead points of a
-        chart's rows. Joints that couplings turn, or that slide, have just gone far enough.
-        """
-        return self.column not in self.part.turning or bool(
-            np.any(self.rounds(q[None], before, rows))
-        )
-
     def turns(self, q: Array, before: Array) -> Array:
-        """The configurations of ``before`` that are whole turns near q (n, nq)."""
-        goal = np.tile(before, (len(q), 1))
+        """Those whole turns from ``before``, one or (n, nq), that are near q (n, nq)."""
+        goal = np.array(np.broadcast_to(before, q.shape))
         turning = [self.part.place[c] for c in self.part.turning]
         goal[:, turning] += math.tau * np.round((q - before)[:, turning] / math.tau)
         return goal
 
     def rounds(self, q: Array, before: Array, rows: Array, alike: Indices | None = None) -> Mask:
-        """From which of q (n, nq) such a path leads; of those with one number ``alike`` the first
-        is enough.
+        """From which of q (n, nq) a path leads back to ``before`` but for whole turns.
+
+        Without dead points of a chart's rows. ``before`` is one, or (n, nq). Of those with one
+        number ``alike`` the first is enough.
         """
         part, along = self.part, self.along(rows)
         places = np.array([part.place[c] for c in part.interest])
@@ -381,7 +384,7 @@ class _Way:
             return _Top(q, climb.height(q), "", "")
         self.left -= 1
         if climb.height(q) - climb.height(self.turned) > climb.endless:
-            if climb.round(q, self.turned, chart.rows):
+            if (yield _Round(climb, q, self.turned, chart.rows)):
                 return _Top(q, math.inf, "", "")
             self.turned = q
         dead = (yield _Slope([chart]))[0] if self.dead else None
@@ -556,11 +559,27 @@ def _sloped(_: Part, asked: Sequence[_Slope]) -> list[list[Array]]:
     return [[next(left) for _ in each.charts] for each in asked]
 
 
+def _rounds(_: Part, asked: Sequence[_Round]) -> list[bool]:
+    """Which joints can turn for ever; those that couplings turn, or that slide, go far enough."""
+    found, alike = [True] * len(asked), dict[bytes, list[int]]()
+    for n, each in enumerate(asked):
+        if each.climb.column in each.climb.part.turning:
+            alike.setdefault(each.rows.tobytes(), []).append(n)
+    for some in alike.values():
+        q, before = (np.array([getattr(asked[n], x) for n in some]) for x in ("q", "before"))
+        for n, fine in zip(
+            some, asked[some[0]].climb.rounds(q, before, asked[some[0]].rows), strict=True
+        ):
+            found[n] = bool(fine)
+    return found
+
+
 _ANSWERS: tuple[tuple[type, Callable[[Part, Sequence[Any]], Sequence[Any]]], ...] = (
     (_Place, _placed),
     (_Move, _moved),
     (_Turn, _turned),
     (_Slope, _sloped),
+    (_Round, _rounds),
 )
 
 
