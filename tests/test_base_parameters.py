@@ -288,6 +288,39 @@ def test_a_pendulum_and_a_free_body() -> None:
     assert np.array_equal(np.sort(np.abs(free.matrix).sum(axis=1)), np.ones(10))
 
 
+SLIDER = """<robot name="r"><gravity xyz="0 -9.81 0"/>{links}
+<joint name="turn" type="continuous"><parent link="base"/><child link="crank"/>
+  <axis xyz="0 0 1"/></joint>
+<joint name="elbow" type="continuous"><parent link="crank"/><child link="rod"/>
+  <origin xyz="{crank} 0 0"/><axis xyz="0 0 1"/></joint>
+<joint name="slide" type="prismatic"><parent link="base"/><child link="piston"/>
+  <origin xyz="{far} {aside} 0"/><axis xyz="1 0 0"/><limit lower="-{far}" upper="{far}"/></joint>
+<loop name="pin" type="revolute"><predecessor link="rod"><origin xyz="{rod} 0 0"/></predecessor>
+  <successor link="piston"/><axis xyz="0 0 1"/></loop></robot>"""
+
+
+@pytest.mark.parametrize("size", [1e-5, 1e-3, 10.0, 1e3])
+def test_groups_are_those_of_robots_of_other_sizes(size: float) -> None:
+    """Coefficients are powers of lengths; of slides too, whose damping is told by itself."""
+
+    def slider(size: float) -> BaseParameters:
+        lengths = {"crank": 0.2, "rod": 0.5, "far": 0.7, "aside": 0.03}
+        links = '<link name="base"/>' + "".join(map(link, ("crank", "rod", "piston")))
+        numbers = {name: f"{size * length:.15g}" for name, length in lengths.items()}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", rm.DescriptionWarning)
+            return rm.base_parameters(rm.load(SLIDER.format(links=links, **numbers)))
+
+    usual, other = slider(1.0), slider(size)
+    assert {"slide.damping", "slide.friction"} <= {*usual.alone}
+    slides = {"slide.friction": 1, "slide.damping": 2, "slide.armature": 2}
+    kinds = {"mass": 2, "mx": 1, "my": 1, "mz": 1}
+    powers = np.array([slides.get(x, kinds.get(x.rpartition(".")[2], 0)) for x in usual.parameters])
+    expected = usual.matrix * size ** (powers - powers[[*usual.pivots], None])
+    assert other.pivots == usual.pivots
+    assert np.allclose(other.matrix, expected, rtol=1e-9, atol=0.0)
+
+
 @pytest.mark.slow
 def test_what_is_not_seen_changes_no_force() -> None:
     for model in (spatial(), rm.robots.load("six_bar")):

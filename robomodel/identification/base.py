@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,12 +15,13 @@ from robomodel.dynamics.algorithm import run
 from robomodel.dynamics.kinematics.frames import FrameKey, FrameLike, frame_keys
 from robomodel.errors import UnknownNameError, as_names, did_you_mean
 from robomodel.identification.regressors import regressor
+from robomodel.identification.units import Units
 from robomodel.model.arguments import as_array
 from robomodel.model.model import Model
-from robomodel.model.parameters import count, of_joints, parameters
+from robomodel.model.parameters import count, parameters
 from robomodel.reach.drawing import drawn
 from robomodel.reach.limb import limb_bodies
-from robomodel.scalars import stack, unstack, value_of
+from robomodel.scalars import stack, unstack
 from robomodel.tolerances import NOTHING, SINGULAR, TINY
 
 BASE_SEED = 20180524  # makes the samples the same at every call
@@ -167,16 +167,6 @@ def _coordinates(model: Model, measured: str | Iterable[str], start: Array) -> l
 _SUFFIXES = (".0", ".1", ".2", ".wx", ".wy", ".wz", ".vx", ".vy", ".vz")
 
 
-def _scales(model: Model) -> Array:
-    """Scales (p,) that give all parameters the same unit, by powers of the robot's length."""
-    offsets = [math.hypot(*map(value_of, node.offset)) for node in model.nodes]
-    length = max(offsets, default=0.0) or 1.0
-    body = np.array([length**2, *[length] * 3, *[1.0] * 6])
-    return np.concatenate(
-        [np.tile(body, len(model.nodes)), np.ones(sum(1 for _ in of_joints(model)))]
-    )
-
-
 def _row_space(
     model: Model, start: Array, rows: list[int] | None, contacts: tuple[FrameKey, ...]
 ) -> tuple[Array, Array, SingularValueGap]:
@@ -187,25 +177,30 @@ def _row_space(
     times = -(-3 * count(model) // (each * CONFIGURATIONS))
     q = np.repeat(drawn(model, rng, CONFIGURATIONS, start), times, axis=0)
     states = len(q)
-    v, a = rng.normal(size=(2, states, model.nv))
-    y = regressor(model, q, v, a, backend="numpy")
-    weights = np.eye(model.nv)[rows] if rows is not None else np.eye(model.nv)
-    seen = [weights] * states
+    units = Units.of(model)
+    v, a = rng.normal(size=(2, states, model.nv)) * units.velocities
+    y = regressor(model, q, units.rate * v, units.rate**2 * a, backend="numpy")
+    weights = np.diag(units.velocities)
+    seen = [weights if rows is None else weights[rows]] * states
     if contacts:
-        felt = [_felt(model, q, frame) for frame in contacts]
+        felt = [_felt(model, q, frame, units.length) for frame in contacts]
         seen = _beside(seen, np.concatenate(felt, axis=1))
-    scale = _scales(model)
+    scale = units.parameters
     stacked = np.concatenate([w @ each for w, each in zip(seen, y, strict=True)])
-    space, _, sizes, gap = split(stacked)
-    scaled = space * (sizes / scale)
+    space, _, sizes, gap = split(stacked / scale)
+    scaled = space * sizes
     lengths = np.linalg.norm(scaled, axis=1, keepdims=True)
     orthonormal: Array = np.linalg.qr((scaled / lengths).T)[0].T
     return orthonormal, scale, gap
 
 
-def _felt(model: Model, q: Array, frame: FrameKey) -> Array:
-    """Rows (n, 6 or 3, nv) of the Jacobian of a frame with an unknown wrench, or force."""
+def _felt(model: Model, q: Array, frame: FrameKey, length: float) -> Array:
+    """Rows (n, 6 or 3, nv) of the Jacobian of a frame with an unknown wrench, or force.
+
+    Forces are in moments by ``length``.
+    """
     j: Array = run(model, "jacobian", {"q": q}, "numpy", frames=(frame,))
+    j[:, 3:] /= length
     return j if isinstance(frame, str) else j[:, 3:]
 
 

@@ -16,10 +16,10 @@ from robomodel.dynamics.physical import Cone, ParameterPrior, newton, possible, 
 from robomodel.errors import UnknownNameError, as_names, did_you_mean, few, warn
 from robomodel.identification.noise import HIGHEST, SAMPLES_EACH, Autoregression, runs
 from robomodel.identification.sensors import Sensors
+from robomodel.identification.units import length_of
 from robomodel.mechanism.joints import Revolute
 from robomodel.model.model import Model
 from robomodel.model.parameters import INERTIAL, OF_JOINTS, parameters
-from robomodel.scalars import value_of
 from robomodel.spatial import UNIT
 from robomodel.tolerances import SINGULAR, TINY
 
@@ -632,8 +632,7 @@ def _bodies(
 
     Bodies without a mass or inertia keep none.
     """
-    extents = [math.hypot(*map(value_of, node.offset)) for node in model.nodes]
-    length = POINT_EXTENT * (max(extents, default=0.0) or 1.0)
+    length = POINT_EXTENT * length_of(model)
     cones, raised, empty = [], [], []
     for i, body in enumerate(model.bodies):
         at = slice(BODY * i, BODY * (i + 1))

@@ -16,10 +16,11 @@ from robomodel.dynamics.actuators.maps import bounds
 from robomodel.errors import UnknownNameError, as_real, did_you_mean
 from robomodel.identification.best_joints import SameRobot
 from robomodel.identification.coordinates import motor_rates
+from robomodel.identification.units import length_of
 from robomodel.model.elements import Cluster
 from robomodel.model.model import Model
 from robomodel.reach.ranges import joint_range
-from robomodel.scalars import stack, unstack, value_of
+from robomodel.scalars import stack, unstack
 
 Most: TypeAlias = float | Mapping[str, float] | None
 
@@ -68,9 +69,7 @@ def _positions(
     at = model.joint_positions(about)
     names = {model.dof_names[i] for i in moved}
     linked = {name for c in model.clusters if c.implicit for name in c.joints}
-    length = (
-        max((math.hypot(*map(value_of, node.offset)) for node in model.nodes), default=0.0) or 1.0
-    )
+    length = length_of(model)
     for joint in model.joints:
         if joint.nv != 1:
             continue

@@ -1,0 +1,67 @@
+"""Units in which a robot's motions, forces and parameters are comparable, whatever its size."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from robomodel.arrays import Array
+from robomodel.mechanism.graph import WORLD
+from robomodel.model.model import Model
+from robomodel.model.parameters import of_joints
+from robomodel.scalars import value_of
+
+
+def length_of(model: Model) -> float:
+    """A characteristic length [m]: the longest from a link's origin to a joint on it, or 1."""
+    offsets = [(node.parent, math.hypot(*map(value_of, node.offset))) for node in model.nodes]
+    anchors = [
+        math.hypot(*map(value_of, end.point))
+        for cluster in model.clusters
+        for loop in cluster.geometry.loop_joints
+        for end in (loop.predecessor, loop.successor)
+    ]
+    within = [*anchors, *(far for parent, far in offsets if parent != WORLD)]
+    # where a robot stands in the world is no length of it, unless there is no other
+    return max(within, default=0.0) or max((far for _, far in offsets), default=0.0) or 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class Units:
+    """Units of a robot.
+
+    ``length`` [m] is that of :func:`length_of`, ``rate`` [1/s] that of a pendulum of this length.
+    ``velocities`` (nv,) are radians and lengths. ``parameters`` (p,): torques of one of each at
+    such velocities and rates.
+    """
+
+    length: float
+    rate: float
+    velocities: Array
+    parameters: Array
+
+    @classmethod
+    def of(cls, model: Model) -> Units:
+        """The units of a robot; without gravity its rate is 1/s."""
+        length, pull = length_of(model), math.hypot(*map(value_of, model.gravity))
+        slides = [
+            all(any(x.linear) and not any(x.angular) for x in node.joint.subspace)
+            for node in model.nodes
+        ]
+        velocities = np.ones(model.nv)
+        for cluster in model.clusters:
+            links = zip(cluster.bodies, cluster.geometry.links, strict=True)
+            motions = [x for _, link in links for x in link.joint.subspace]
+            straight = np.array([any(x.linear) and not any(x.angular) for x in motions])
+            velocities[cluster.v] = np.where(straight[list(cluster.columns)], length, 1.0)
+        rate = math.sqrt(pull / length) or 1.0
+        body = [rate**2 * size for size in (length**2, *[length] * 3, *[1.0] * 6)]
+        turning = {"friction": 1.0, "damping": rate, "armature": rate**2}
+        sliding = {"friction": 1, "damping": 2, "armature": 2}
+        joints = [
+            turning[kind] * length ** (slides[index] * sliding[kind])
+            for index, kind in of_joints(model)
+        ]
+        return cls(length, rate, velocities, np.array([*body * len(model.nodes), *joints]))
