@@ -822,3 +822,28 @@ def test_a_small_rack_turns_a_four_bar() -> None:
     assert model.nv == 1
     reach = rm.joint_range(model, "crank")
     np.testing.assert_allclose((reach.lower, reach.upper), (0.7, 2.5), atol=1e-9)
+
+
+@pytest.mark.parametrize("size", [0.01, 100.0])
+def test_balls_in_loops_are_led_alike_in_all_sizes(size: float) -> None:
+    """What a freedom of a ball lacks, in radians, is weighed against gaps as shares of the size."""
+
+    def swing(size: float) -> rm.Model:
+        def at(*place: float) -> str:
+            return " ".join(f"{size * x:.9g}" for x in place)
+
+        return rm.load(robot(
+            link("crank"), link("rod"), link("rocker"),
+            joint("crank", "base", "crank", axis="0 0 1"),
+            joint("ball", "crank", "rod", at(0.15, 0, 0), kind="spherical"),
+            joint("rocker", "base", "rocker", at(0.5, 0.2, -0.1), axis="0 1 0"),
+            loop("end", "spherical", "rod", "rocker", at(0.4, 0, 0.1), at(0, 0.05, 0.3)),
+        ), independent=["crank", "ball.0"])  # fmt: skip
+
+    ways = np.stack([np.linspace(-0.6, 0.6, 13), np.zeros(13)], axis=-1)
+    one, other = swing(1.0), swing(size)
+    for way in ways:  # a row of a batch of many, and each alone
+        np.testing.assert_allclose(
+            other.integrate(other.neutral(), way), one.integrate(one.neutral(), way), atol=1e-9
+        )
+    assert np.isfinite(other.integrate(other.neutral(), ways)).all()

@@ -418,6 +418,8 @@ def close(
     unit, row_unit = geometry.unit, np.ones(geometry.rows)
     first = geometry.rows - len(geometry.linear)
     row_unit[first:] = geometry.row_unit[first:]  # whatever couplings' ratios
+    if isinstance(keep, Joints):  # beside what joints lack gaps are shares of the size
+        row_unit = geometry.row_unit
     row_unit = row_unit[sorted(selected)]
     sizes = 1.0 / row_unit
     if isinstance(keep, Joints):
