@@ -290,3 +290,41 @@ def test_errors_of_a_bases_moments_about_another_point() -> None:
     assert np.mean(np.abs(share) < 1.96) > 0.93  # 0.90 with weights of each moment and force
     sizes = [np.sqrt(np.mean(x[:, some] ** 2, axis=0)) for x in (here, there)]
     assert np.all(sizes[1] < 1.3 * sizes[0])  # 6 times
+
+
+@pytest.mark.slow
+def test_errors_of_joints_of_a_belt_without_motors() -> None:
+    """Forces are compared along orthonormal rates, in which errors of joints are correlated."""
+    body = (
+        '<link name="{}"><inertial><origin xyz="0.15 0.02 0.05"/><mass value="{}"/><inertia'
+        ' ixx="0.02" ixy="0" ixz="0" iyy="{}" iyz="0" izz="0.02"/></inertial></link>'
+    )
+    turn = (
+        '<joint name="{0}" type="continuous"><parent link="{1}"/><child link="{2}"/>'
+        '<origin xyz="{3} 0 0"/><axis xyz="0 1 0"/></joint>'
+    )
+    text = (
+        '<robot name="belt"><link name="base"/>'
+        + body.format("thigh", 2.0, 0.03) + body.format("shank", 0.4, 0.01)
+        + body.format("pulley", 0.1, 1e-4).replace("0.15 0.02 0.05", "0 0 0")
+        + turn.format("hip", "base", "thigh", 0) + turn.format("knee", "thigh", "shank", 0.3)
+        + turn.format("follower", "base", "pulley", 0)
+        + '<coupling name="belt"><predecessor link="shank"/><successor link="pulley"/>'
+        '<ratio value="3"/></coupling></robot>'
+    )  # fmt: skip
+    model = rm.load(text, independent=["hip", "knee"])
+    q, v, a = motion(model, 3, 400)
+    true, scores = rm.parameters(model).values, dict[str, list[float]]()
+    names = rm.parameters(model).names
+    tau = rm.regressor(model, q, v, a) @ true
+    size = 0.02 * np.sqrt(np.mean(tau**2, axis=0))
+    for seed in range(60):
+        noise = size * np.random.default_rng(seed).standard_normal(tau.shape)
+        for group in rm.identify(model, q, v, a, tau + noise).groups:
+            if group.information_gain > 0.5:
+                exact = sum(k * true[names.index(n)] for n, k in group.coefficients.items())
+                share = (group.value - exact) / group.deviation
+                scores.setdefault(group.name, []).append(share)
+    told = [np.sqrt(np.mean(np.square(x))) for x in scores.values() if len(x) == 60]
+    assert len(told) > 5
+    assert max(told) < 1.25  # 1.44 where rates count as independent

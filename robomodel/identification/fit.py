@@ -141,12 +141,13 @@ def fitted(
     Forces that depend on a torque constant are compared as currents: otherwise, smaller constants
     would reduce all forces and residuals without a better fit. Behind lossy gears rows are compared
     in units of the motors' forces, in which the errors of these are of one size
-    (:meth:`.Sensors.before_gears`). Of a floating base's wrench, errors are uncorrelated once the
-    weights have settled (:class:`_Turn`). ``passed`` is called with the number of each pass.
+    (:meth:`.Sensors.before_gears`). Of a floating base's wrench, and of linkages without motors,
+    errors are uncorrelated once the weights have settled (:class:`_Turn`). ``passed`` is called
+    with the number of each pass.
     """
     nominal, directions = prior.nominal, prior.directions
     free, more = directions.shape[1], len(readings.unknowns)
-    turn = _Turn.of(readings.model)
+    turn = _Turn.of(readings)
     level = data.levels(nominal)
     floor = DEVIATION_FLOOR * level
     wide = np.hstack([directions, np.zeros((len(directions), more))])
@@ -170,14 +171,15 @@ def fitted(
         if n and settled:
             if alike:
                 break
-            passes, plainly = [], turn.matrix is None
+            passes, plainly = [], not turn.matrices
             if plainly:
                 turn = turn.uncorrelated(data, error, spread, floor)
-            alike = turn.matrix is None or not plainly
-            if turn.matrix is not None and plainly:
-                level[turn.at] = np.abs(turn.matrix) @ level[turn.at]
+            alike = not (turn.matrices and plainly)
+            if not alike:
+                for at, matrix in turn.matrices:
+                    level[at] = np.abs(matrix) @ level[at]
                 error, floor = _through(ahead, turn, plain), DEVIATION_FLOOR * level
-                spread, stale = np.fmax(data.spread(error, lost), floor), [*turn.places]
+                spread, stale = np.fmax(data.spread(error, lost), floor), turn.places
         used, weight = weight, share / np.fmax(spread, LEAST) ** 2
         if n and not (settled or more or data.robust):
             passes = [*passes[-1:], (used, weight)]
@@ -249,7 +251,8 @@ def fitted(
                 f"the fit's parameters did not converge in {physical.MOST_NEWTON} steps of Newton"
             )
         )
-    share[turn.at] = np.min(share[turn.at], initial=1.0)
+    for at in turn.blocks:
+        share[at] = np.min(share[at])
     deviations = np.sqrt(np.diag(covariance)[free:])
     return Fit(
         nominal + directions @ z, directions @ covariance[:free, :free] @ directions.T, x,
@@ -299,54 +302,64 @@ def _ahead(
 def _through(matrices: Array | None, turn: _Turn, x: Array) -> Array:
     """Matrices (n, nv, nv), if there are some, times x (n, nv, …); then the turn of that."""
     there = x if matrices is None else np.asarray(np.einsum("tij,tj...->ti...", matrices, x))
-    if turn.matrix is None:
+    if not turn.matrices:
         return there
     result = there.copy()
-    wide = there if there.ndim == 3 else there[..., None]
-    result[:, turn.at] = (turn.matrix @ wide[:, turn.at]).reshape(result[:, turn.at].shape)
+    for at, matrix in turn.matrices:
+        result[:, at] = np.einsum("ij,tj...->ti...", matrix, there[:, at])
     return result
 
 
 @dataclass(frozen=True)
 class _Turn:
-    """Other coordinates of a floating base's wrench, which is ``at`` these places: those of errors.
+    """Other coordinates of forces whose errors may be correlated: those in which they are not.
 
-    Errors of moments about one point hang on those of forces if they do not about another. In
-    coordinates in which errors are uncorrelated, results do not depend on point and axes.
+    These are a floating base's wrench, as errors of moments about one point hang on those of forces
+    if they do not about another, and forces on linkages and differentials along orthonormal rates,
+    as errors may be those of joints. Results then depend neither on points and axes nor on rates.
+    ``blocks`` are their places, ``matrices`` those of blocks whose covariance is known.
     """
 
-    at: slice
-    matrix: Array | None = None
+    blocks: tuple[slice, ...]
+    matrices: tuple[tuple[slice, Array], ...] = ()
 
     @classmethod
-    def of(cls, model: Model) -> _Turn:
-        """None yet; ``at`` is empty without a floating base."""
-        clusters = (each for each in model.clusters if model.floating_base in each.joints)
-        return cls(next((each.v for each in clusters), slice(0, 0)))
+    def of(cls, readings: Sensors) -> _Turn:
+        """None yet."""
+        model = readings.model
+        bases = [each.v for each in model.clusters if model.floating_base in each.joints]
+        rates = [x.cluster.v for x in readings.coordinates.clusters if not x.exact]
+        return cls((*bases, *(at for at in rates if at.stop - at.start > 1 and at not in bases)))
 
     @property
-    def places(self) -> range:
-        """The coordinates of the base."""
-        return range(self.at.start, self.at.stop)
+    def places(self) -> list[int]:
+        """The coordinates of blocks that are turned."""
+        return [i for at, _ in self.matrices for i in range(at.start, at.stop)]
 
     def uncorrelated(self, data: Data, error: Array, spread: Array, floor: Array) -> _Turn:
         """The turn to coordinates of uncorrelated errors, of the sizes of errors (n, nv).
 
-        None where some samples lack parts of the wrench or are too few, where errors are rounding,
-        or their covariance is singular.
+        Of blocks some samples of which lack forces or which have too few, of which errors are
+        rounding, or whose covariance is singular, there is none.
         """
-        told, places = data.measured[:, self.at], self.places
+        found = ((at, self._matrix(at, data, error, spread, floor)) for at in self.blocks)
+        return replace(self, matrices=tuple((at, x) for at, x in found if x is not None))
+
+    @staticmethod
+    def _matrix(at: slice, data: Data, error: Array, spread: Array, floor: Array) -> Array | None:
+        """The turn of one block; None if there is none."""
+        told, places = data.measured[:, at], range(at.start, at.stop)
         count = SAMPLES_EACH * len(places) * (len(places) + 1) // 2
-        exact = bool(np.any(spread[self.at] <= floor[self.at]))
-        if exact or not count or np.sum(told[:, 0]) < count or np.any(told != told[:, :1]):
-            return self
+        exact = bool(np.any(spread[at] <= floor[at]))
+        if exact or np.sum(told[:, 0]) < count or np.any(told != told[:, :1]):
+            return None
         loss = [data.loss(error[:, i], float(spread[i]), i) * error[:, i] for i in places]
         sizes = np.linalg.norm(loss, axis=1)
         scaled = np.array(loss) / sizes[:, None]
         values, ways = np.linalg.eigh(scaled @ scaled.T)
         if values[0] <= SINGULAR:
-            return self
-        return replace(self, matrix=(ways / np.sqrt(values)) @ ways.T * (sizes[:, None] / sizes))
+            return None
+        return np.asarray((ways / np.sqrt(values)) @ ways.T * (sizes[:, None] / sizes))
 
 
 @dataclass(frozen=True)
