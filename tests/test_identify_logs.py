@@ -229,8 +229,16 @@ def test_what_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             rm.identification.read_log(LEG, changed)
     with pytest.raises(TypeError, match="not int"):
         rm.identification.read_log(LEG, 3)
-    with pytest.raises(ValueError, match="a log, in the place of q, comes alone"):
+    with pytest.raises(ValueError, match="a log, which comes alone: its columns give 'tau', too"):
         rm.identify(LEG, table, tau=np.zeros((40, 3)))
+    rates = {n: x for n, x in table.items() if n[:2] != "a."}
+    for cutoff in (0.0, -1.0, np.nan):
+        with pytest.raises(ValueError, match="cutoff must be positive and finite"):
+            rm.identify(LEG, rates, cutoff=cutoff)
+    more = {**columns(FIVE_BAR), "q.J3": np.zeros(40)}
+    assert rm.identification.read_log(FIVE_BAR, more).notes == (
+        "column 'q.J3' is not used: others give the motion",
+    )
     timeless = {n: x for n, x in table.items() if n != "time" and n[:2] != "a."}
     with pytest.raises(ValueError, match="a column 'time' is needed"):
         rm.identify(LEG, timeless)

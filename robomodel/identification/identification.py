@@ -402,11 +402,13 @@ def _log(
     f_ext: Mapping[str, ArrayLike] | None,
 ) -> Log:
     """The arguments of :func:`identify` as a log."""
-    others = (a, tau, currents, encoders, f_ext)
+    others = {"a": a, "tau": tau, "currents": currents, "encoders": encoders, "f_ext": f_ext}
     if v is not None:
         return Log(*cast(Any, (q, v, a, tau, currents, encoders, f_ext or {})))
-    if any(x is not None for x in others):
-        raise ValueError("v is missing; a log, in the place of q, comes alone")
+    if given := [name for name, x in others.items() if x is not None]:
+        raise ValueError(
+            f"v is missing; or q is a log, which comes alone: its columns give {few(given)}, too"
+        )
     return q if isinstance(q, Log) else read_log(model, q)
 
 

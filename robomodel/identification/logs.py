@@ -281,7 +281,9 @@ def read_log(
     unused = (*(name for name in columns if name not in table.used), *table.ignored)
     names = [f"{kind}.{name}" for kind in ("q", "v", "a", "tau") for name in model.joint_names]
     for name in unused:
-        if meant := did_you_mean(name, names):
+        if name in names:
+            notes.append(f"column '{name}' is not used: others give the motion")
+        elif meant := did_you_mean(name, names):
             notes.append(f"column '{name}' is not used{meant}")
     times = columns["time"] - columns["time"][0] if "time" in columns else None
     return Log(q, v, a, tau, currents, encoders, f_ext, step, unused, times, tuple(notes), uneven)

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from robomodel.arrays import Array, Mask
+from robomodel.errors import as_real
 
 HALF = 0.3175  # cut-off frequency times an interval: there (sin πx / πx)⁴ = 1/2
 INTERVALS = 4  # of a cubic B-spline
@@ -33,6 +34,8 @@ class Windows:
     @classmethod
     def of(cls, count: int, step: float, cutoff: float) -> Windows:
         """The windows whose weights are halved at ``cutoff`` [Hz]; raises if there are none."""
+        if not 0.0 < as_real(cutoff, "cutoff") < math.inf:
+            raise ValueError(f"cutoff must be positive and finite, got {cutoff!r}")
         width = max(1, round(HALF / (cutoff * step)))
         result = cls(count, step, width)
         if len(result) < 1:
