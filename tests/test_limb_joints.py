@@ -106,6 +106,40 @@ def test_nor_of_a_differential_wrist(marked: tuple[str, str], driven: tuple[str,
     np.testing.assert_allclose(rm.crba(tree, tree.neutral()), exact, atol=1e-15)
 
 
+EQUAL_ANKLE = {
+    "left": ("base", "0 0.1 0", "0 1 0"),
+    "right": ("base", "0 -0.1 0", "0 1 0"),
+    "pitch": ("base", "0 0 0", "0 1 0"),
+    "roll": ("pitch", "0.1 0 0.02", "1 0 0"),
+}
+EQUAL_GEARS = {  # of links that are all alike one turns 1.7 times as fast
+    "arm": ("base", "0 0 0", "0 1 0"),
+    "wheel": ("arm", "0.1 0 0", "0 1 0"),
+    "hand": ("arm", "0.3 0 0", "0 1 0"),
+}
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_links_that_weigh_the_same_have_the_same_limbs_in_any_order(seed: int) -> None:
+    """Those that turn faster are the motors: symmetric ones of a differential, and others."""
+    rng = np.random.default_rng(seed)
+    for joints, ties, at, limbs in (
+        (EQUAL_ANKLE, [{"pitch": -3.0, "roll": -2.0, "left": 1.0},
+                       {"pitch": -3.0, "roll": 2.0, "right": 1.0}], "0 0 0", {"pitch", "roll"}),
+        (EQUAL_GEARS, [{"wheel": 1.0, "hand": 1.7}], "0.1 0 0.02", {"arm", "hand"}),
+    ):  # fmt: skip
+        parts = [coupling(f"tie{n}", terms) for n, terms in enumerate(ties)]
+        for name, (parent, xyz, axis) in joints.items():
+            carrier = "base" if parent == "base" else f"{parent}_link"
+            parts.append(joint(name, carrier, f"{name}_link", xyz, axis=axis))
+            parts.append(
+                f'<link name="{name}_link"><inertial><origin xyz="{at}"/><mass value="1"/><inertia '
+                'ixx="0.01" ixy="0" ixz="0" iyy="0.01" iyz="0" izz="0.01"/></inertial></link>'
+            )  # fmt: skip
+        model = rm.load(robot(*(parts[n] for n in rng.permutation(len(parts)))))
+        assert {*rm.limb_joints(model)} == limbs
+
+
 @pytest.mark.slow
 def test_it_is_not_what_the_file_marks() -> None:
     """Cranks, or motors' joints, are independent in these files."""

@@ -579,7 +579,8 @@ def select_in(model: Model, cluster: Cluster, g: Array, first: Collection[int] =
     """Bodies whose whole joints determine a cluster; ``g`` is its G at the neutral configuration.
 
     Those of ``first`` are taken before others; then those that carry other clusters, are no
-    rotors, follow no other by a mimic or a polynomial, carry more mass.
+    rotors, follow no other by a mimic or a polynomial, carry more mass, and of equals those that
+    move less, as behind gears.
     """
     if cluster.kind == "joint":
         return list(cluster.bodies)
@@ -593,6 +594,12 @@ def select_in(model: Model, cluster: Cluster, g: Array, first: Collection[int] =
         if parent in leads:
             leads[parent] |= leads.get(body, True)
             mass[parent] += mass.get(body, 0.0)
+    basis = np.linalg.qr(g / cluster.geometry.unit[:, None])[0]  # whichever are independent
+    first_row, most = cluster.spanning_v.start, max(mass.values()) or 1.0
+    moves = {
+        body: np.linalg.norm(basis[[v - first_row for v in model.nodes[body].freedoms]])
+        for body in cluster.bodies
+    }
     order = sorted(
         cluster.bodies,
         key=lambda body: (
@@ -600,7 +607,8 @@ def select_in(model: Model, cluster: Cluster, g: Array, first: Collection[int] =
             not leads[body],
             body in turning,
             model.joints[body].name in followers,
-            -mass[body],
+            -round(mass[body] / most, 9),
+            round(float(moves[body]), 9),
             body,
         ),
     )

@@ -25,7 +25,8 @@ def rotors(model: Model, cluster: Cluster) -> dict[int, float]:
     tell. What a ``mimic`` turns no faster is a finger or a wheel, and what it ties to a slide a
     pinion. Couplings give the positions of all rotors by those of the other joints, so that of a
     differential's gears and its symmetric hand not all are rotors: those with motors are, or those
-    without if the file has motors at joints that carry links; then the lighter ones.
+    without if the file has motors at joints that carry links; then the lighter ones, and of like
+    masses those that turn faster.
     """
     geometry, seen = cluster.geometry, _mimics(model)
     result = {
@@ -50,7 +51,12 @@ def rotors(model: Model, cluster: Cluster) -> dict[int, float]:
                 driven.discard(body)
     shafts = driven.intersection(cluster.bodies) <= result.keys()
     columns = list[int]()
-    for body in sorted(result, key=lambda b: ((b in driven) != shafts, model.bodies[b].mass, b)):
+
+    def order(body: int) -> tuple[bool, float, float, int]:
+        share = round(model.bodies[body].mass / (model.mass or 1.0), 9)
+        return (body in driven) != shafts, share, -result[body], body
+
+    for body in sorted(result, key=order):
         more = [*columns, cluster.bodies.index(body)]
         if not np.any(rows[:, more[-1]]):
             continue
