@@ -190,3 +190,18 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert run(str(path))[0] == run(*free)[0] == 2
     path.write_text("time,angle\n0,1\n")
     assert "no column q.JOINT" in run(str(path), *free)[1]
+
+
+@pytest.mark.parametrize("independent", ["crank_joint", "rocker_joint"])
+def test_samples_beyond_dead_points_of_the_independent_joint(independent: str) -> None:
+    """All round, and on both sheets of the rocker: from each reading its linkage closes there."""
+    model = rm.load(rm.robots.path("crank_rocker"), independent=[independent])
+    length = rm.parameters(model, geometry=True)["rocker_joint.x"] + 0.01
+    robot = rm.with_parameters(model, {"rocker_joint.x": length})
+    rng, sensors = np.random.default_rng(2), ["crank_joint", "rocker_joint"]
+    q = np.array([robot.random_configuration(rng) for _ in range(40)])
+    angles = robot.joint_positions(q)
+    measured = np.stack([angles[name] for name in sensors], axis=1)
+    fit = rm.calibrate(model, measured, "rocker_joint.x", sensors=sensors)
+    assert abs(fit["rocker_joint.x"] - length) < 1e-12
+    assert fit.residual.max() < 1e-12

@@ -32,14 +32,15 @@ from robomodel.dynamics.kinematics.frames import FrameKey, FrameLike, frame_key
 from robomodel.errors import ClosureError, UnknownNameError, as_names, check_names, few
 from robomodel.identification.fit import HUBER
 from robomodel.identification.noise import HIGHEST, Autoregression
+from robomodel.mechanism import closure as newton
 from robomodel.model.arguments import as_array, as_numbers
 from robomodel.model.configurations import functions
 from robomodel.model.configurations.states import check_finite
-from robomodel.model.elements import joint_slices, position_names
+from robomodel.model.elements import Cluster, joint_slices, position_names
 from robomodel.model.model import Model
 from robomodel.model.parameters import as_parameters, parameters, with_parameters
 from robomodel.model.parametric import parametric
-from robomodel.tolerances import CONVERGED, NOTHING, RANK, ROUNDING, SAME, TINY
+from robomodel.tolerances import CLOSED, CONVERGED, NOTHING, RANK, ROUNDING, SAME, TINY
 
 UNOBSERVED = 1e-7  # singular values, relative to the largest, below which directions are unobserved
 GROUPED = 1e-3  # least component of a parameter in an unobserved direction to belong to its group
@@ -196,6 +197,16 @@ class _Readings:
         return _Readings(joints, at, tuple(keys), every, sigma)
 
 
+def _neighbours(values: Array) -> NDArray[np.intp]:
+    """For each row the other one that is nearest; itself if it is alone."""
+    from scipy.spatial import KDTree
+
+    if len(values) < 2:
+        return np.arange(len(values))
+    rows = np.nan_to_num(values)
+    return np.asarray(KDTree(rows).query(rows, k=2)[1][:, 1], dtype=np.intp)
+
+
 @dataclass(frozen=True, eq=False)
 class _Reduced:
     """Residuals of all samples and derivatives by parameters (…, k), positions eliminated."""
@@ -283,6 +294,8 @@ class _Problem:
                 if column is not None:
                     at, known = cluster.q.start + part.start, np.isfinite(values[:, column])
                     q[known, at] = values[known, column]
+            if cluster.implicit:
+                q[:, cluster.q] = self._beside_readings(cluster, q[:, cluster.q], place)
         closed = model.close(q) if len(q) else q
         good = np.isfinite(closed).all(axis=1)
         if not good.any():
@@ -290,14 +303,58 @@ class _Problem:
         nearest = np.flatnonzero(good)
         for n in np.flatnonzero(~good):
             closed[n] = closed[nearest[np.argmin(np.abs(nearest - n))]]
-        for _ in range(20):
-            left, by_q, _ = self._linearized(closed, p, np.ones_like(values))
+        closed = self._settled(closed, p)
+        # linkages may have closed the other way round: those of the nearest readings may not
+        again, nearest = closed.copy(), _neighbours(values)
+        for cluster in model.clusters:
+            if cluster.implicit and (self.readings.frames or {*cluster.joints} & place.keys()):
+                again[:, cluster.q] = closed[nearest][:, cluster.q]
+        again = self._settled(again, p)
+        off, other = (
+            np.sum(self._left(each, p, np.ones_like(values)) ** 2, axis=1)
+            for each in (closed, again)
+        )
+        return np.where(((other < 0.25 * off) & (off > CLOSED))[:, None], again, closed)
+
+    def _settled(self, closed: Array, p: Array) -> Array:
+        """Configurations (N, nq) moved to where their readings are met best nearby."""
+        values = self.readings.values
+        closed = closed.copy()
+        every, shares = np.ones_like(values), np.ones(len(values))
+        for _ in range(40):
+            left, by_q, _ = self._linearized(closed, p, every)
             moves = -np.einsum("nij,nj->ni", np.linalg.pinv(by_q, rcond=RANK), left)
-            moves *= np.minimum(1.0, 0.3 / np.maximum(np.max(np.abs(moves), axis=1), TINY))[:, None]
-            closed = self._moved(closed, moves, p)
+            longest = np.maximum(np.max(np.abs(moves), axis=1), TINY)
+            moves *= (shares * np.minimum(1.0, 0.3 / longest))[:, None]
             if np.max(np.abs(moves), initial=0.0) < 1e-6:
                 break
+            ahead = self._moved(closed, moves, p)
+            # near dead points of independent joints a step may be too long to be followed
+            better = np.sum(self._left(ahead, p, every) ** 2, axis=1) < np.sum(left**2, axis=1)
+            closed[better] = ahead[better]
+            shares = np.where(better, np.minimum(1.0, 2.0 * shares), shares / 4.0)
         return closed
+
+    def _beside_readings(self, cluster: Cluster, q: Array, place: Mapping[str, int]) -> Array:
+        """A linkage's positions (N, nq) with loops as little open as the read joints let them be.
+
+        Those that are not read then are where these are, also beyond dead points, before all move.
+        """
+        q = q.copy()
+        links = [
+            (link.v, place[self.model.joints[body].name])
+            for body, link in zip(cluster.bodies, cluster.geometry.links, strict=True)
+            if self.model.joints[body].name in place
+        ]
+        known = np.isfinite(self.readings.values[:, [column for _, column in links]])
+        for pattern in np.unique(known, axis=0):
+            rows = np.all(known == pattern, axis=1)
+            held = [v for (v, _), is_one in zip(links, pattern, strict=True) if is_one]
+            if held and len(held) < cluster.geometry.nv:
+                q[rows], _ = newton.close(
+                    cluster.geometry, q[rows], newton.Held(held), rows=cluster.closing_rows
+                )
+        return q
 
     def _moved(self, q: Array, moves: Array, p: Array) -> Array:
         """Configurations moved along independent velocities and closed; unchanged if that fails."""
