@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import zip_longest
 
 import numpy as np
 
@@ -75,29 +76,42 @@ class BlockTriangular:
     blocks: Sequence[Block]
 
     @cached_property
-    def _places(self) -> list[tuple[Indices, Indices, Indices]]:
-        """The rows of each block, its columns, and those before it that its rows have."""
-        places, done = list[tuple[Indices, Indices, Indices]](), np.zeros(self.pattern.shape[1])
-        for block in self.blocks:
-            rows, columns = (np.array(some, dtype=np.intp) for some in (block.rows, block.columns))
-            before = np.flatnonzero(done * np.any(self.pattern[rows], axis=0))
-            done[columns] = 1.0
-            places.append((rows, columns, before))
-        return places
+    def _stages(self) -> list[tuple[Indices, Indices, Indices]]:
+        """Blocks of one size that do not need each other, one after the other.
+
+        Their rows and columns (blocks, size), and the columns before them that these rows have.
+        """
+        stages, done = list[tuple[Indices, Indices, Indices]](), np.zeros(self.pattern.shape[1])
+        alike = list[Block]()
+        for block, after in zip_longest(self.blocks, self.blocks[1:]):
+            alike.append(block)
+            mine = [column for each in alike for column in each.columns]
+            if (
+                after is None
+                or len(after.rows) != len(block.rows)
+                or self.pattern[np.ix_(after.rows, mine)].any()
+            ):
+                rows, columns = (np.array([getattr(each, x) for each in alike], dtype=np.intp)
+                                 for x in ("rows", "columns"))  # fmt: skip
+                before = np.flatnonzero(done * np.any(self.pattern[rows.ravel()], axis=0))
+                done[mine], alike = 1.0, []
+                stages.append((rows, columns, before))
+        return stages
 
     def solved(self, k: Array, right: Array) -> Array:
         """The x (n, columns, m), 0 in other columns, with k x = ``right`` (n, rows, m)."""
         x = np.zeros((len(k), k.shape[2], right.shape[2]))
-        for rows, columns, before in self._places:
+        for rows, columns, before in self._stages:
             left = right[:, rows]
             if len(before):
-                left = left - k[:, rows[:, None], before] @ x[:, before]
-            x[:, columns] = solved(k[:, rows[:, None], columns], left)
+                left = left - k[:, rows[:, :, None], before] @ x[:, None, before]
+            x[:, columns] = solved(k[:, rows[:, :, None], columns[:, None]], left)
         return x
 
     def signs(self, k: Array) -> Array:
         """The signs (n,) of determinants, all of them the other way round or none."""
         signs = np.ones(len(k))
-        for rows, columns, _ in self._places:
-            signs *= np.linalg.slogdet(k[:, rows[:, None], columns])[0]
+        for rows, columns, _ in self._stages:
+            found = np.linalg.slogdet(k[:, rows[:, :, None], columns[:, None]])[0]
+            signs *= np.prod(found, axis=1)
         return signs

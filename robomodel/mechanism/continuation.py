@@ -379,4 +379,4 @@ def solved(a: Array, b: Array) -> Array:
     try:
         return np.asarray(np.linalg.solve(a, b))
     except np.linalg.LinAlgError:
-        return np.asarray(np.linalg.solve(a + ROUNDING * np.eye(a.shape[1]), b))
+        return np.asarray(np.linalg.solve(a + ROUNDING * np.eye(a.shape[-1]), b))
