@@ -230,7 +230,7 @@ class _Climb:
         return math.isinf(top.height) or own
 
     def turns(self, q: Array, before: Array) -> Array:
-        """Those whole turns from ``before``, one or (n, nq), that are near q (n, nq)."""
+        """Configurations near q (n, nq) that are whole turns from ``before``, one or (n, nq)."""
         goal = np.array(np.broadcast_to(before, q.shape))
         turning = [self.part.place[c] for c in self.part.turning]
         goal[:, turning] += math.tau * np.round((q - before)[:, turning] / math.tau)
