@@ -38,6 +38,23 @@ def rigid(text: str) -> tuple[Description, RigidError]:
     return description, caught.value
 
 
+def held_at(pose: np.ndarray, name: str, text: str) -> np.ndarray:
+    """The pose of a link in the base, where a loop at the text's {end} has fixed it at a pose."""
+    at = " ".join(map(repr, pose[:3, 3].tolist()))
+    rpy = " ".join(map(repr, Rotation.from_matrix(pose[:3, :3]).as_euler("xyz").tolist()))
+    end = (
+        f'<loop name="held" type="fixed"><predecessor link="base"><origin xyz="{at}" rpy="{rpy}"/>'
+        f'</predecessor><successor link="{name}"/></loop>'
+    )
+    description, error = rigid(text.replace("{end}", end))
+    with pytest.warns(rm.DescriptionWarning, match="rigid assembly"):
+        held = welded(description, error, strict=False)
+    model = build(held, floating_base=True)
+    q = model.neutral()
+    base, there = (rm.frame_pose(model, q, each, backend="numpy") for each in ("base", name))
+    return np.linalg.inv(base) @ there
+
+
 @pytest.mark.parametrize("kind", TRIANGLE)
 def test_joints_are_fixed_where_the_loop_closes(kind: str) -> None:
     description, error = rigid(TRIANGLE[kind])
@@ -93,19 +110,7 @@ def test_screw_and_planar_joints_are_fixed_too(kind: str, more: str, position: o
     )  # fmt: skip
     free = rm.load(text.replace("{end}", ""))
     there = rm.frame_pose(free, free.configuration({"j": position}), "a", backend="numpy")
-    at = " ".join(map(repr, there[:3, 3].tolist()))
-    rpy = " ".join(map(repr, Rotation.from_matrix(there[:3, :3]).as_euler("xyz").tolist()))
-    end = (
-        f'<loop name="held" type="fixed"><predecessor link="base"><origin xyz="{at}" rpy="{rpy}"/>'
-        '</predecessor><successor link="a"/></loop>'
-    )
-    description, error = rigid(text.replace("{end}", end))
-    with pytest.warns(rm.DescriptionWarning, match="rigid assembly"):
-        held = welded(description, error, strict=False)
-    model = build(held, floating_base=True)
-    q = model.neutral()
-    base, a = (rm.frame_pose(model, q, name, backend="numpy") for name in ("base", "a"))
-    np.testing.assert_allclose(np.linalg.inv(base) @ a, there, atol=1e-9)
+    np.testing.assert_allclose(held_at(there, "a", text), there, atol=1e-9)
 
 
 def test_a_slide_that_stands_turned_is_fixed_along_its_own_axis() -> None:
@@ -120,24 +125,7 @@ def test_a_slide_that_stands_turned_is_fixed_along_its_own_axis() -> None:
     )  # fmt: skip
     free = rm.load(text.replace("{end}", ""))
     pose = rm.frame_pose(free, [0.35, 0.7], "b", backend="numpy")
-    at = " ".join(repr(float(x)) for x in pose[:3, 3])
-    R = pose[:3, :3]
-    rpy = (
-        np.arctan2(R[2, 1], R[2, 2]),
-        np.arctan2(-R[2, 0], np.hypot(R[0, 0], R[1, 0])),
-        np.arctan2(R[1, 0], R[0, 0]),
-    )
-    end = (
-        f'<loop name="held" type="fixed"><predecessor link="base"><origin xyz="{at}" '
-        f'rpy="{" ".join(repr(float(x)) for x in rpy)}"/></predecessor><successor link="b"/></loop>'
-    )
-    description, error = rigid(text.replace("{end}", end))
-    with pytest.warns(rm.DescriptionWarning, match="rigid assembly"):
-        held = welded(description, error, strict=False)
-    model = build(held, floating_base=True)
-    q = model.neutral()
-    base, b = (rm.frame_pose(model, q, name, backend="numpy") for name in ("base", "b"))
-    np.testing.assert_allclose(np.linalg.inv(base) @ b, pose, atol=1e-9)
+    np.testing.assert_allclose(held_at(pose, "b", text), pose, atol=1e-9)
 
 
 def test_elsewhere_they_are_mistakes() -> None:

@@ -304,17 +304,23 @@ class _Problem:
         for n in np.flatnonzero(~good):
             closed[n] = closed[nearest[np.argmin(np.abs(nearest - n))]]
         closed = self._settled(closed, p)
+        read = [cluster for cluster in model.clusters if cluster.implicit
+                and (self.readings.frames or {*cluster.joints} & place.keys())]  # fmt: skip
+        if not read:
+            return closed
         # linkages may have closed the other way round: those of the nearest readings may not
         again, nearest = closed.copy(), _neighbours(values)
-        for cluster in model.clusters:
-            if cluster.implicit and (self.readings.frames or {*cluster.joints} & place.keys()):
-                again[:, cluster.q] = closed[nearest][:, cluster.q]
+        for cluster in read:
+            again[:, cluster.q] = closed[nearest][:, cluster.q]
         again = self._settled(again, p)
         off, other = (
             np.sum(self._left(each, p, np.ones_like(values)) ** 2, axis=1)
             for each in (closed, again)
         )
-        return np.where(((other < 0.25 * off) & (off > CLOSED))[:, None], again, closed)
+        better = (other < 0.25 * off) & (
+            off > CLOSED
+        )  # by far: what is not read stays at the guess
+        return np.where(better[:, None], again, closed)
 
     def _settled(self, closed: Array, p: Array) -> Array:
         """Configurations (N, nq) moved to where their readings are met best nearby."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from robomodel.arrays import Array
 from robomodel.mechanism.graph import WORLD
+from robomodel.model.elements import columns_of
 from robomodel.model.model import Model
 from robomodel.model.parameters import of_joints
 from robomodel.scalars import value_of
@@ -46,22 +47,19 @@ class Units:
     def of(cls, model: Model) -> Units:
         """The units of a robot; without gravity its rate is 1/s."""
         length, pull = length_of(model), math.hypot(*map(value_of, model.gravity))
-        slides = [
-            all(any(x.linear) and not any(x.angular) for x in node.joint.subspace)
-            for node in model.nodes
-        ]
+        slides = np.ones(len(model.joints), dtype=np.intp)
         velocities = np.ones(model.nv)
         for cluster in model.clusters:
-            links = zip(cluster.bodies, cluster.geometry.links, strict=True)
-            motions = [x for _, link in links for x in link.joint.subspace]
-            straight = np.array([any(x.linear) and not any(x.angular) for x in motions])
-            velocities[cluster.v] = np.where(straight[list(cluster.columns)], length, 1.0)
+            columns = columns_of(model, cluster)
+            for column in columns:
+                slides[cluster.bodies[column.link]] &= column.length
+            velocities[cluster.v] = [length if columns[c].length else 1.0 for c in cluster.columns]
         rate = math.sqrt(pull / length) or 1.0
         body = [rate**2 * size for size in (length**2, *[length] * 3, *[1.0] * 6)]
         turning = {"friction": 1.0, "damping": rate, "armature": rate**2}
         sliding = {"friction": 1, "damping": 2, "armature": 2}
         joints = [
-            turning[kind] * length ** (slides[index] * sliding[kind])
+            turning[kind] * length ** int(slides[index] * sliding[kind])
             for index, kind in of_joints(model)
         ]
         return cls(length, rate, velocities, np.array([*body * len(model.nodes), *joints]))

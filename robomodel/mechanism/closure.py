@@ -415,11 +415,9 @@ def close(
     if len(q) >= MANY_AT_ONCE:
         selected = [row for row in selected if row in geometry.opening]
     solved = geometry.only(selected)
-    unit, row_unit = geometry.unit, np.ones(geometry.rows)
-    first = geometry.rows - len(geometry.linear)
-    row_unit[first:] = geometry.row_unit[first:]  # whatever couplings' ratios
-    if isinstance(keep, Joints):  # beside what joints lack gaps are shares of the size
-        row_unit = geometry.row_unit
+    unit, row_unit = geometry.unit, geometry.row_unit.copy()
+    if not isinstance(keep, Joints):  # beside what joints lack gaps are shares of the size
+        row_unit[: geometry.rows - len(geometry.linear)] = 1.0
     row_unit = row_unit[sorted(selected)]
     sizes = 1.0 / row_unit
     if isinstance(keep, Joints):
