@@ -21,8 +21,8 @@ from robomodel.mobility import exploration
 from robomodel.mobility.decision import Decided, decided_as, decision_on
 from robomodel.mobility.exploration import ClosedConfigurations, NamelessProblem, explore
 from robomodel.model.build import _Builder
+from robomodel.reach.displacements import poses
 from robomodel.reach.groups import split
-from robomodel.reach.limb import poses
 
 MOVED = np.array([0.3, -2.0, 0.4])
 MIRROR = np.diag([1.0, -1.0, 1.0])

@@ -762,3 +762,36 @@ def test_a_screw_does_not_come_round() -> None:
         q = model.configuration({"screw": end})
         assert abs(abs(float(model.joint_positions(q)["arm"])) - 0.5) < 1e-9
         assert model.is_reachable(model.configuration({"screw": 0.99 * end}))
+
+
+@pytest.mark.filterwarnings("ignore:.*the tree will not do:RuntimeWarning")
+def test_limits_of_a_tree_are_the_robots_whose_rods_spin() -> None:
+    """Locked, a rod ends ranges that it does not; but joints that turn with it need it locked."""
+    ball = "".join(
+        joint(f"to_{axis}", above, below, at, axis=way)
+        for axis, above, below, at, way in (
+            ("x", "base", "h1", "0.4 0.1 1", "1 0 0"),
+            ("y", "h1", "h2", "0 0 0", "0 1 0"),
+            ("z", "h2", "barrel", "0 0 0", "0 0 1"),
+        )
+    )
+    text = robot(
+        *(link(name, "") for name in ("cross", "h1", "h2")), *map(link, ("foot", "barrel", "rod")),
+        joint("roll", "base", "cross", axis="1 0 0"), joint("pitch", "cross", "foot", axis="0 1 0"),
+        ball, joint("push", "barrel", "rod", "0.24 0 -0.32", kind="prismatic", axis="0.6 0 -0.8",
+                    more='<limit lower="-0.4" upper="0.4" effort="9" velocity="9"/>'),
+        loop("eye", "spherical", "rod", "foot", "0.24 0 -0.32", "0.88 0.1 0.36"),
+    )  # fmt: skip
+    model = rm.load(text)
+    tree = rm.approximate_tree(model)
+    assert len(tree.basis.spins) == 1
+    assert tree.basis.limiting is model
+    turning = sorted(tree.basis.spins[0].joints & {"to_x", "to_y"})
+    assert turning  # the rod is not in line with its third hinge
+    leaning = rm.approximate_tree(model, joints=turning)
+    assert leaning.basis.limiting is leaning.basis.robot
+    for given in (tree, leaning):
+        names = [name for name in given.limits if name in model.joint_names]
+        for each in limb_ranges(given.basis.limiting, names):
+            ends = given.limits[each.joint]
+            assert (ends.lower, ends.upper) == pytest.approx((each.lower, each.upper), abs=1e-9)

@@ -509,7 +509,7 @@ def least_norm(matrix: Array, right: Array, rank: Array, *, determined: bool = F
     factors of their products, which take a tenth of the time of singular values. As many rows as
     columns are solved as they are, where that makes no x much longer than ``right``.
     """
-    sizes = np.max(np.abs(matrix), axis=(0, 2), initial=0.0)
+    sizes = np.abs(matrix).max(axis=2, initial=0.0).max(axis=0, initial=0.0)
     share = max(ROUNDING, FAR_LESS * float(np.min(rank, initial=1.0)))
     some = sizes > share * np.max(sizes, initial=0.0)
     matrix, right = matrix[:, some], right[:, some]

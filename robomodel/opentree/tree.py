@@ -151,6 +151,7 @@ class Basis:
     """Parts that both trees of a robot have in common.
 
     Attributes:
+        model: The robot itself.
         view: The robot with spins of rods locked; its selection of joints is the tree's.
         robot: The same robot as all trees have it, which keeps what they have in common.
         spins: The spins that are locked.
@@ -159,6 +160,7 @@ class Basis:
         before: That of a tree with fewer followers, whose states these are over the same range.
     """
 
+    model: Model
     view: Model
     robot: Model
     spins: tuple[Spin, ...]
@@ -167,18 +169,24 @@ class Basis:
     before: Basis | None = None
 
     @classmethod
-    def of(cls, robot: Model, spins: tuple[Spin, ...], parts: Sequence[ClusterTree],
-           tendons: bool, before: Basis | None = None) -> Basis:  # fmt: skip
+    def of(
+        cls,
+        model: Model,
+        parts: Sequence[ClusterTree],
+        tendons: bool,
+        before: Basis | None = None,
+    ) -> Basis:
         """The basis of these parts of the tree."""
+        robot = without_spins(model)
         view = replace(robot)
         moving = frozenset(body for each in parts for body in each.bodies)
         followers = [each for part in parts for each in part.followers]
         view._derived[(select,)] = Selection.of(view, moving, followers)
-        return cls(view, robot, spins, tuple(parts), tendons, before)
+        return cls(model, view, robot, find_spins(model), tuple(parts), tendons, before)
 
     def following(self, parts: Sequence[ClusterTree]) -> Basis:
         """The basis of the same robot's tree with other followers."""
-        return Basis.of(self.robot, self.spins, parts, self.tendons, self)
+        return Basis.of(self.model, parts, self.tendons, self)
 
     @property
     def followers(self) -> tuple[Follower, ...]:
@@ -191,10 +199,21 @@ class Basis:
         selection = select(self.view)
         return sorted({*selection.moving, *selection.following})
 
+    @property
+    def limiting(self) -> Model:
+        """The robot whose motors and linkages give the tree's joints their limits.
+
+        Its rods spin, as in reports: locked, they would end ranges where they are in line with the
+        axes that lock them. Joints of the tree that turn with spins need them locked.
+        """
+        turning = {name for spin in self.spins for name in spin.joints}
+        names = {self.view.joints[body].name for body in self.joints}
+        return self.robot if turning & names else self.model
+
     @cached_property
     def limits(self) -> Mapping[str, Limits]:
         """The limits of the tree's joints, as motors and linkages give them there."""
-        opened = with_limits(self.robot, approximate(self.view))
+        opened = with_limits(self.limiting, approximate(self.view))
         names = {self.view.joints[body].name for body in self.joints}
         return {joint.name: joint.limits for joint in opened.joints if joint.name in names}
 
@@ -213,7 +232,7 @@ class Basis:
     @cached_property
     def description(self) -> Description:
         """The same with motors, and with the limits that these and linkages give its joints."""
-        tree = _ended(self.view, self.parts, with_limits(self.robot, self.draft))
+        tree = _ended(self.view, self.parts, with_limits(self.limiting, self.draft))
         return with_motors_at_neutral(self.view, tree) if self.tendons else _unmotored(tree)
 
     def on(self, tree: Model) -> TreeMap:
@@ -454,13 +473,13 @@ def advised_tree(model: Model, options: TreeOptions = USUAL) -> OpenTree:
 def judged_tree(model: Model, options: TreeOptions = USUAL) -> OpenTree:
     """The tree without motors, with the file's limits: what armatures, errors and verdicts need."""
     if options.fit == "lumped":
-        robot, spins, parts = _parts(model, replace(options, fit="range"))
+        parts = _parts(model, replace(options, fit="range"))
         if not any(each.bent for each in parts):
-            return Basis.of(robot, spins, parts, options.tendons).lumped
+            return Basis.of(model, parts, options.tendons).lumped
         tree = judged_tree(model, replace(options, fit="range"))
         return tree.lumped or tree
-    robot, spins, parts = _parts(model, options)
-    tree = Basis.of(robot, spins, parts, options.tendons).best
+    parts = _parts(model, options)
+    tree = Basis.of(model, parts, options.tendons).best
     left = [each for each in parts if tree.poor and each.bent]
     while left and tree.poor:
         # what displaces most follows first; a left and a right leg at once
@@ -536,12 +555,9 @@ def _better(errors: Errors, others: Errors, names: Collection[str]) -> bool:
 
 
 @cached_on_model
-def _parts(
-    model: Model, options: TreeOptions
-) -> tuple[Model, tuple[Spin, ...], tuple[ClusterTree, ...]]:
-    """The robot with locked spins, these, and its clusters' parts of the tree."""
-    spins, robot = find_spins(model), without_spins(model)
-    parts = tree_joints(robot, options.joints, options.following)
+def _parts(model: Model, options: TreeOptions) -> tuple[ClusterTree, ...]:
+    """The parts of the tree of a robot's clusters, with locked spins."""
+    parts = tree_joints(without_spins(model), options.joints, options.following)
     straight = (each.with_followers if each.cluster.kind == "couplings" else None for each in parts)
     parts = [x or each for x, each in zip(straight, parts, strict=True)]
     if any(each.cluster.kind == "loops" and each.followers for each in parts):
@@ -549,9 +565,9 @@ def _parts(
             each.without if each.cluster.kind == "loops" and each.without else each
             for each in parts
         ]
-        if Basis.of(robot, spins, alone, options.tendons).lumped.kind == "exact":
+        if Basis.of(model, alone, options.tendons).lumped.kind == "exact":
             parts = alone  # as of one parallelogram: its coupler is a point of the crank's end
-    return robot, spins, tuple(parts)
+    return tuple(parts)
 
 
 def _links_as_they_are(basis: Basis) -> OpenTree:

@@ -24,18 +24,9 @@ from robomodel.model.actuators import LEVER
 from robomodel.model.derived import cached_on_model, neutral_positions
 from robomodel.model.elements import Cluster, Joint
 from robomodel.model.model import Model
+from robomodel.reach.displacements import PAYLOAD, Displacements, places_carried, poses
 from robomodel.reach.groups import Group, split
-from robomodel.reach.limb import (
-    FREE,
-    LIMB_SEED,
-    PAYLOAD,
-    THIRD_OFF,
-    Choice,
-    Displacements,
-    chosen,
-    places_carried,
-    poses,
-)
+from robomodel.reach.limb import FREE, LIMB_SEED, THIRD_OFF, Choice, chosen
 from robomodel.reach.reachable import Reachable, reachable
 from robomodel.scalars import stack, unstack
 from robomodel.tolerances import MOVES, NOTHING, SAME, WITHIN

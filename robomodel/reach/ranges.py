@@ -45,6 +45,7 @@ from robomodel.reach.groups import (
     merged,
 )
 from robomodel.reach.limb import limb_bodies
+from robomodel.reach.limb import without_spins as spins_locked
 from robomodel.reach.motions import ClusterMotion
 from robomodel.reach.parts import Part
 from robomodel.reach.paths import Half, Path, RangeEnd, halves_from, joined, walk
@@ -686,9 +687,14 @@ def _up_to_dead_points(model: Model, index: int | None) -> Reachable | None:
 def _reached(model: Model, index: int, sheet: bool) -> Array:
     """Configurations of a cluster to which paths lead from neutral.
 
-    ``sheet``: up to dead points of limbs' joints, if these tell where it is.
+    ``sheet``: up to dead points of limbs' joints, if these tell where it is. Spins of rods are
+    locked, where the cluster stays one: in fewer freedoms walks lead the other joints farther.
     """
-    cluster, reach = model.clusters[index], reachable(model)
+    cluster, still = model.clusters[index], spins_locked(model)
+    same = [each for each in still.clusters if each.joints == cluster.joints]
+    if still is not model and same:
+        return _reached(still, same[0].index, sheet)
+    reach = reachable(model)
     if sheet:
         reach = _up_to_dead_points(model, None) or _up_to_dead_points(model, index) or reach
     linkage = next(each for each in reach.linkages if each.cluster is cluster)
