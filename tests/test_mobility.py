@@ -14,7 +14,9 @@ from linkage_family import FAMILY, instance
 from texts import coupling, four_bar, joint, link, loop, robot, screw_leg
 
 import robomodel as rm
+from robomodel.dynamics.actuators.envelopes import joint_envelopes
 from robomodel.mechanism.closure import close as closed
+from robomodel.reach.limb import without_spins
 
 SINGULAR = {  # at the roots of these, rounding by 1e-4 leaves more than floats do
     ("Bricard", 1e-6), ("Bricard", 1e-4), ("triple crank", 1e-4), ("welded parallelogram", 1e-4),
@@ -269,6 +271,83 @@ def test_spins_are_named_and_locked() -> None:
         rm.load(text, spins="held")
     with pytest.raises(TypeError, match="mend is True or False, not 'yes'"):
         rm.load(text, mend="yes")
+
+
+def hinged_rod(independent: tuple[str, ...] = ()) -> str:
+    """A crank moves a rocker by a rod between balls of three hinges; marks, if there are any."""
+    heavy = (
+        '<inertial><origin xyz="0 0.4 0"/><mass value="9"/><inertia ixx="1" iyy="1" izz="1" '
+        'ixy="0" ixz="0" iyz="0"/></inertial>'
+    )
+
+    def hinge(name: str, parent: str, child: str, xyz: str, axis: str, more: str = "") -> str:
+        mark = name in independent if independent else None
+        return joint(name, parent, child, xyz, axis=axis, mark=mark, more=more)
+
+    def ball(name: str, parent: str, child: str, xyz: str) -> str:
+        ends = [parent, f"{name}_a", f"{name}_b", child]
+        return "".join(link(end, "") for end in ends[1:3]) + "".join(
+            hinge(f"{name}_{n}", above, below, xyz if n == "x" else "0 0 0", axis)
+            for n, above, below, axis in zip(
+                "xyz", ends[:-1], ends[1:], ("1 0 0", "0 1 0", "0 0 1"), strict=True
+            )
+        )
+
+    return robot(
+        *map(link, ("crank", "rod", "eye")), link("rocker", heavy),
+        hinge("crank", "base", "crank", "0 0 0", "1 0 0", '<motor effort="5" velocity="3"/>'),
+        hinge("rocker", "base", "rocker", "0 0 1", "1 0 0"),
+        ball("top", "crank", "rod", "0 0.2 0"), ball("foot", "rod", "eye", "0 0 1.1"),
+        loop("weld", "fixed", "eye", "rocker", "0 0 0", "0 0.5 0", more=""),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "independent", [(), ("crank", "top_z"), ("top_z", "foot_z"), ("rocker", "foot_z")]
+)
+def test_rods_spin_whichever_joints_are_independent(independent: tuple[str, ...]) -> None:
+    """Ratios of a four-bar in closed form along its path, which spins of its rod do not end."""
+    model = rm.load(hinged_rod(independent))
+    assert rm.limb_joints(model) == ("rocker",)
+    if independent != ("top_z", "foot_z"):
+        locked = rm.load(hinged_rod(independent), spins="locked")
+        assert locked.nv == 1
+    (row,) = joint_envelopes(model)
+    assert row.joint == "rocker"
+    assert len(row.line) > 50
+    at = np.array([model.joint_positions(q) for q in row.q[row.line]])
+    crank, rocker = (np.array([each[name] for each in at]) for name in ("crank", "rocker"))
+    # tips 0.2 u and z + 0.5 w, whose distance is that of the rod: (tip - other) · (…)' = 0
+    u, w = (np.stack([np.cos(x), np.sin(x)]) for x in (crank, rocker))
+    across, beside = (np.stack([-x[1], x[0]]) for x in (u, w))
+    rod = np.array([[0.0], [1.0]]) + 0.5 * w - 0.2 * u
+    np.testing.assert_allclose(np.sum(rod**2, axis=0), 1.1**2, atol=1e-9)
+    expected = 0.5 * np.sum(rod * beside, axis=0) / (0.2 * np.sum(rod * across, axis=0))
+    fine = np.abs(expected) < 1e3
+    assert np.sum(fine) > 50
+    np.testing.assert_allclose(row.ratios[row.line][fine, 0], expected[fine], rtol=1e-6)
+    assert np.ptp(expected[fine]) > 1.0
+
+
+def test_locked_rods_are_where_the_robot_has_them() -> None:
+    """At its neutral configuration, which balls have no numbers for in a file, and limits do not
+    reach.
+    """
+    ends = '<limit lower="0.5" upper="2" effort="9" velocity="9"/>'
+    text = robot(
+        *map(link, ("crank", "rod", "rocker")),
+        joint("crank", "base", "crank", axis="1 0 0"),
+        joint("rocker", "base", "rocker", "0 0 1", kind="revolute", axis="0.8 0.6 0", more=ends),
+        joint("ball", "crank", "rod", "0 0.2 0", kind="spherical"),
+        loop("eye", "spherical", "rod", "rocker", "0 0.1 0.95", "0 0.4 0", more=""),
+    )  # fmt: skip
+    model = rm.load(text)
+    found = model.joint_positions(model.neutral())
+    assert abs(found["crank"]) > 0.05  # drawn open
+    for other in (rm.load(text, spins="locked"), without_spins(model)):
+        there = other.joint_positions(other.neutral())
+        for name, at in found.items():
+            np.testing.assert_allclose(there[name], at, atol=1e-9)
 
 
 def test_motors_that_brace_each_other_are_named() -> None:

@@ -79,6 +79,7 @@ class ClusterProblem:
     start: Array  # spanning positions from which closing starts
     tolerance: ClosureTolerance
     rank: int | None = None  # of the core's conditions, where a Decision gives it
+    closed: bool = False  # whether the start is the neutral configuration already
 
     @property
     def scale(self) -> float:

@@ -341,9 +341,12 @@ def _loop_neutral(
     """A closed, regular configuration near the start, and within the limits if there is one.
 
     Candidates are the configuration to which the start closes, then those reached from it, then the
-    samples.
+    samples. A start that is closed is kept.
     """
     geometry = explored.problem.geometry  # compiled, if it is large
+    if problem.closed:
+        kept: Array = close(geometry, problem.start[None], rows=closing)[0][0]
+        return kept
     typical = conditioning(explored.null, independent)
     if float(np.max(typical)) < 1e-6:  # all of another branch
         typical = conditioning(explored.around[1], independent)

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import itertools
 import math
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -23,6 +24,7 @@ from robomodel.description import Loop as LoopElement
 from robomodel.description.angles import in_words, with_right_angles
 from robomodel.errors import (
     DescriptionError,
+    DescriptionWarning,
     Issue,
     argument,
     as_flag,
@@ -43,6 +45,7 @@ from robomodel.mechanism.tree_constraints import (
     TreeConstraint,
     find_tree_constraints,
     loop_rows,
+    unmarked,
 )
 from robomodel.mobility import (
     ClosureTolerance,
@@ -63,11 +66,13 @@ from robomodel.mobility.analysis import (
 from robomodel.mobility.decision import Decision
 from robomodel.mobility.mending import MovedFrames, words
 from robomodel.model.actuators import find_actuators, loss_notes
+from robomodel.model.derived import neutral_positions
 from robomodel.model.elements import Cluster, Coupling, Loop, Structure
 from robomodel.model.model import Model
 from robomodel.model.numbers import Numbers, joint_model
 from robomodel.model.options import labels, with_options
 from robomodel.model.spins import (
+    Spin,
     bracing_notes,
     find_spins,
     locked,
@@ -117,16 +122,17 @@ def _with_spins(
         if independent is None:
             raise
         # the names may be too few only because rods spin: with locked spins they may be enough
-        unmarked = _built(description, strict, mend)
-        turning = find_spins(unmarked)
+        unchosen = _built(description, strict, mend)
+        turning = find_spins(unchosen)
         if not turning:
             raise
         held = with_options(
-            locked(unmarked.description, unmarked, turning), independent=independent
+            locked(unchosen.description, unchosen, turning), independent=independent
         )
+        start = neutral_positions(unchosen)
         others = f"locked, as {argument('independent')} names the others"
-        note = spin_note(unmarked, turning, others)
-        return _noted(_built(held, strict, mend), note)
+        note = spin_note(unchosen, turning, others)
+        return _noted(_built(held, strict, mend, start), note)
     turning = find_spins(model)
     notes = bracing_notes(model, turning)
     if not turning:
@@ -136,16 +142,31 @@ def _with_spins(
         free = f"free; {argument('spins', 'locked')} locks them"
         return _noted(model, spin_note(model, turning, free), *notes)
     held = locked(model.description, model, turning)
-    return _noted(_built(held, strict, mend), spin_note(model, turning, "locked"), *notes)
+    held_model = _built(held, strict, mend, neutral_positions(model))
+    return _noted(held_model, spin_note(model, turning, "locked"), *notes)
+
+
+def with_spins_locked(model: Model, spins: Sequence[Spin]) -> Model:
+    """The robot with spins of rods locked where they are at its neutral configuration."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DescriptionWarning)  # given when the robot was built
+        names = {model.joints[spin.body].name for spin in spins}
+        described = unmarked(locked(model.description, model, spins), names)
+        return _built(described, strict=False, mend=True, start=neutral_positions(model))
 
 
 def _noted(model: Model, *notes: str) -> Model:
     return replace(model, _remarks=(*notes, *model._remarks)) if notes else model
 
 
-def _built(description: Description, strict: bool, mend: bool) -> Model:
-    """The model of a description to which the options have been applied."""
-    builder = _Builder.of(description, strict, {})
+def _built(
+    description: Description, strict: bool, mend: bool, start: Mapping[str, Any] | None = None
+) -> Model:
+    """The model of a description to which the options have been applied.
+
+    ``start``: positions of all joints at the neutral configuration, where these are known.
+    """
+    builder = _Builder.of(description, strict, {}, start)
     decisions = builder.decisions(mend=mend)
     if decisions and mend:
         builder, decisions = builder.with_right_angles(decisions)
@@ -153,7 +174,7 @@ def _built(description: Description, strict: bool, mend: bool) -> Model:
     if decisions:
         for name, decision in decisions.items():
             description = builder.mended(description, name, decision)
-        builder = _Builder.of(description, strict, decisions)
+        builder = _Builder.of(description, strict, decisions, start)
     model = builder.model()
     if notes := builder.notes:
         model = replace(model, _remarks=(*notes, *model._remarks))
@@ -173,17 +194,24 @@ class _Builder:
     sizes: list[int]
     strict: bool
     decided: Mapping[str, Decision]  # by clusters' names
+    start: Mapping[str, Any] | None = None  # the joints' positions at neutral, if known
     warned: list[Issue] = field(default_factory=list)
     analysed: Analysed = field(default_factory=Analysed)
 
     @staticmethod
-    def of(description: Description, strict: bool, decided: Mapping[str, Decision]) -> _Builder:
+    def of(
+        description: Description,
+        strict: bool,
+        decided: Mapping[str, Decision],
+        start: Mapping[str, Any] | None = None,
+    ) -> _Builder:
         """The builder of a description, its bodies numbered cluster by cluster."""
         tree = graph.spanning_tree(description)
         ties = [each.bodies for each in find_tree_constraints(description, tree)]
         groups = graph.clusters(tree, ties)
         tree = tree.renumbered([body for group in groups for body in group])
-        return _Builder(description, tree, [len(group) for group in groups], strict, decided)
+        sizes = [len(group) for group in groups]
+        return _Builder(description, tree, sizes, strict, decided, start)
 
     def decisions(self, *, mend: bool) -> dict[str, Decision]:
         """The decisions on clusters whose rank is in doubt, by the clusters' names."""
@@ -212,7 +240,7 @@ class _Builder:
             changed, meant = with_right_angles(description, links)
             if not meant:
                 continue
-            trial = _Builder.of(changed, self.strict, {})
+            trial = _Builder.of(changed, self.strict, {}, self.start)
             exact = trial.tree_constraints_on[bodies.start]
             if not agrees(trial._constrained(bodies).problem(exact), analysed):
                 continue
@@ -356,7 +384,7 @@ class _Builder:
 
     def _constrained(self, bodies: range) -> ConstrainedCluster:
         """A cluster's bodies, from which its problem is posed."""
-        return ConstrainedCluster(self.numbers, self.heavy, bodies)
+        return ConstrainedCluster(self.numbers, self.heavy, bodies, self.start)
 
     def _cluster(
         self, bodies: range, before: Sequence[Cluster]
@@ -541,12 +569,14 @@ def _after(before: slice | None, size: int) -> slice:
 class ConstrainedCluster:
     """The bodies of a cluster, and the problem that constraints on them pose.
 
-    ``heavy`` says of each body of the model whether it has a mass or an inertia.
+    ``heavy`` says of each body of the model whether it has a mass or an inertia. ``known``: the
+    joints' positions at neutral, by names.
     """
 
     numbers: Numbers
     heavy: Sequence[bool]
     bodies: range
+    known: Mapping[str, Any] | None = None
 
     @property
     def tree(self) -> SpanningTree:
@@ -559,14 +589,16 @@ class ConstrainedCluster:
         return self.numbers.links(self.bodies)
 
     def start(self, *, clamp: bool) -> Array:
-        """Spanning positions from which closing starts: the file's, or zero.
+        """Spanning positions from which closing starts: those known, else the file's, or zero.
 
-        With ``clamp``, within the joints' limits.
+        With ``clamp``, those of the file within the joints' limits.
         """
         start: list[float] = []
         for body, link in zip(self.bodies, self.links, strict=True):
             joint, values = self.tree.joints[body], link.joint.neutral()
-            if link.joint.nq == 1:
+            if self.known is not None and joint.name in self.known:
+                values = np.atleast_1d(self.known[joint.name]).tolist()
+            elif link.joint.nq == 1:
                 value = values[0] if joint.initial is None else joint.initial
                 if clamp and joint.type != "continuous":
                     value = min(max(value, joint.limits.lower), joint.limits.upper)
@@ -592,6 +624,7 @@ class ConstrainedCluster:
             tuple(constraint.source for constraint in couplings),
             self.start(clamp=bool(geometry.loop_joints)),
             ClosureTolerance.of(tolerances, geometry.scale),
+            closed=self.known is not None,
         )
 
     def solution(

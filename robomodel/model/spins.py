@@ -263,7 +263,7 @@ def locked(description: Description, model: Model, spins: Sequence[Spin]) -> Des
     The ball itself stays. The loop's condition, a cosine, changes with the spin one for one at the
     file's configuration, and less where the rod is tilted towards the carrier's axis: this is the
     one about which the rod swings most (:func:`_swung_about`). Loops with spins close from where
-    they are at neutral.
+    they are at neutral. A joint that stands for a spin alone is no longer marked independent.
     """
     names = {loop.name for loop in description.loops}
     elements = {joint.name: joint for joint in description.joints}
@@ -285,9 +285,14 @@ def locked(description: Description, model: Model, spins: Sequence[Spin]) -> Des
         )
     moving = {name for spin in spins
               for name in model.clusters[model.nodes[spin.body].cluster].joints}  # fmt: skip
-    start = neutral_positions(model)
+    start, marked = neutral_positions(model), [x.name for x in description.joints if x.independent]
+    standing = {spin.coordinate(marked) for spin in spins}
     joints = tuple(
-        replace(each, initial=start[each.name])
+        replace(
+            each,
+            initial=start[each.name],
+            independent=False if each.name in standing else each.independent,
+        )
         if each.name in moving and each.type in ONE_DOF
         else each
         for each in description.joints

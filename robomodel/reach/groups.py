@@ -761,13 +761,10 @@ class _Splitting:
         return Positions(rows, np.array([self.place[c] for c in some], dtype=np.intp))
 
     def _spinning(self) -> set[int]:
-        """Columns of joints that turn with spins of rods which an independent joint tells."""
-        names, links = self.cluster.joints, self.geometry.links
-        joint_of = {c: name for name, link in zip(names, links, strict=True) for c in link.freedoms}
-        independent = [joint_of[c] for c in self.cluster.columns]
-        turning = {name for spin in find_spins(self.model) if spin.coordinate(independent)
-                   for name in spin.joints}  # fmt: skip
-        return {c for c, name in joint_of.items() if name in turning}
+        """Columns of joints that turn with spins of rods."""
+        turning = {name for spin in find_spins(self.model) for name in spin.joints}
+        pairs = zip(self.cluster.joints, self.geometry.links, strict=True)
+        return {c for name, link in pairs if name in turning for c in link.freedoms}
 
     def _conditions(self, mine: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Rows of loops that a group's strides solve, and others that must hold, too.

@@ -10,7 +10,6 @@ carry nothing. docs/approximate.md gives the reasons.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -21,15 +20,15 @@ import numpy as np
 
 from robomodel.arrays import Array, Mask, median
 from robomodel.description import PolynomialCoupling
-from robomodel.errors import DescriptionWarning, few
+from robomodel.errors import few
 from robomodel.mechanism import closure as newton
 from robomodel.mechanism.copies import Image, as_written, images
 from robomodel.mechanism.graph import WORLD
-from robomodel.model.build import build
+from robomodel.model.build import with_spins_locked
 from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import Cluster
 from robomodel.model.model import Model
-from robomodel.model.spins import find_spins, joints_of_balls, locked
+from robomodel.model.spins import find_spins, joints_of_balls
 from robomodel.reach.displacements import Displacements, States
 from robomodel.reach.motions import ClusterMotion
 from robomodel.reach.rotors import rotors
@@ -101,9 +100,7 @@ def without_spins(model: Model) -> Model:
     """The robot with the spins of its rods locked, which no joint carries."""
     if not (spins := find_spins(model)):
         return model
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DescriptionWarning)  # given when the robot was built
-        result = build(locked(model.description, model, spins))
+    result = with_spins_locked(model, spins)
     result._derived[(joints_of_balls,)] = joints_of_balls(model)  # they are, though nothing spins
     return result
 

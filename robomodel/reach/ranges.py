@@ -490,9 +490,8 @@ def part_of(model: Model, cluster: Cluster, column: int, kept: Sequence[int] = (
 def _spinning(model: Model, cluster: Cluster, column: int) -> frozenset[int]:
     """Columns that spins of rods turn, but for spins that the joint of one column turns with."""
     joint_of = _joints_by_column(cluster)
-    independent = [joint_of[c] for c in cluster.columns]
-    turning = {name for spin in find_spins(model) if spin.coordinate(independent)
-               for name in spin.joints if joint_of[column] not in spin.joints}  # fmt: skip
+    turning = {name for spin in find_spins(model) for name in spin.joints
+               if joint_of[column] not in spin.joints}  # fmt: skip
     return frozenset(c for c, name in joint_of.items() if name in turning)
 
 
