@@ -49,6 +49,53 @@ def test_limits_of_a_joint_are_those_of_its_actuator_by_the_sign_of_the_gear() -
     )
 
 
+MOTOR = """<motor effort="9" effort_lower="-4" velocity="2" velocity_lower="-3"
+stall_torque="12" no_load_speed="3.5"/>"""
+
+
+@pytest.mark.parametrize("reduction", [5, -5])
+def test_a_motor_of_a_joint_is_that_of_the_joint_whichever_way_its_gear_turns(
+    reduction: int,
+) -> None:
+    """Its numbers are the joint's, so that a reduction changes nothing at the joint."""
+    own, geared = rm.load(arm(MOTOR)), rm.load(arm(MOTOR, TRANSMISSION.format(reduction, "")))
+    stream = io.StringIO()
+    rm.write_mjcf(geared, stream, drop=True)
+    written = rm.load(stream.getvalue())
+    for rate in (-3.5, -1.0, 0.0, 1.0, 2.5):
+        least, greatest = rm.torque_limits(own, own.neutral(), [rate, 0.0])
+        for model in (geared, written):
+            found = rm.torque_limits(model, model.neutral(), [rate, 0.0])
+            assert (found[0][0], found[1][0]) == pytest.approx((least[0], greatest[0]))
+
+
+@pytest.mark.parametrize("ratio", [7, -7])
+@pytest.mark.parametrize(
+    ("motor", "limit"),
+    [
+        ('effort="3" effort_lower="-1" velocity="180" velocity_lower="-90"', ""),
+        ('effort="3" effort_lower="0"', ""),  # turned about, it gives nothing ahead
+        ("", '<limit lower="-2" upper="2" effort="0" velocity="0"/>'),
+        ("", '<limit lower="-2" upper="2" effort="0" velocity="5"/>'),
+    ],
+)
+def test_open_trees_have_the_curve_of_a_motor_behind_its_gear(
+    ratio: int, motor: str, limit: str
+) -> None:
+    """What the joint's motor gives it at each rate, in the robot and in the file of its tree."""
+    motor = f'<motor stall_torque="4" no_load_speed="210" {motor}/>'
+    model = rm.load(arm(f'<rotor inertia="1e-4" ratio="{ratio}"/>{motor}{limit}'))
+    for write in (rm.write_urdf, rm.write_sdf):
+        stream = io.StringIO()
+        write(model, stream, approximate=True)
+        tree = rm.load(stream.getvalue())
+        for rate in (-20.0, -10.0, 0.0, 10.0, 20.0):
+            (least, most), (its_least, its_most) = (
+                rm.torque_limits(each, each.neutral(), [rate, 0.0]) for each in (model, tree)
+            )
+            assert (its_least[0], its_most[0]) == pytest.approx((least[0], most[0]))
+
+
 def test_limits_change_places_with_the_sign_of_a_ratio() -> None:
     """Of a joint's limits, by parameters of its gear: those of the file with that ratio."""
     from robomodel.dynamics.algorithm import run

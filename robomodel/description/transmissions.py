@@ -133,14 +133,24 @@ def rotor_name(name: str) -> str:
 
 
 def carried(motor: Motor, ratio: float) -> Motor:
-    """A motor in the units of the driven side of a gear with this ratio."""
+    """A motor in the units of the driven side of a gear with this ratio.
+
+    A negative ratio turns its limits about: what it gives at most one way, it gives the other way.
+    """
+    effort, weakest = motor.effort, motor.effort_lower
+    velocity, slowest = motor.velocity, motor.velocity_lower
+    if ratio < 0.0 and weakest is not None:
+        effort, weakest = 0.0 - weakest, -effort
+    if ratio < 0.0 and slowest is not None:
+        velocity, slowest = 0.0 - slowest, -velocity
+    size = abs(ratio)
     return replace(
         motor,
-        effort=motor.effort * ratio,
-        velocity=motor.velocity / ratio,
-        effort_lower=None if motor.effort_lower is None else motor.effort_lower * ratio,
-        velocity_lower=None if motor.velocity_lower is None else motor.velocity_lower / ratio,
-        stall_torque=None if motor.stall_torque is None else motor.stall_torque * ratio,
-        no_load_speed=None if motor.no_load_speed is None else motor.no_load_speed / ratio,
-        torque_constant=None if motor.torque_constant is None else motor.torque_constant * ratio,
+        effort=effort * size,
+        velocity=velocity / size,
+        effort_lower=None if weakest is None else weakest * size,
+        velocity_lower=None if slowest is None else slowest / size,
+        stall_torque=None if motor.stall_torque is None else motor.stall_torque * size,
+        no_load_speed=None if motor.no_load_speed is None else motor.no_load_speed / size,
+        torque_constant=None if motor.torque_constant is None else motor.torque_constant * size,
     )

@@ -299,7 +299,7 @@ def _of_transmissions(
                 turns = tuple((n, factor * k) for n, k in turned.get(rotor, driven))
                 actuators.append(_actuator(name, rotor, turns, tree, motor, factor))
             else:  # a joint's motor has the joint's units
-                motor = motor or carried(motors.get(first, NO_MOTOR), 1.0 / abs(ratio))
+                motor = motor or carried(motors.get(first, NO_MOTOR), 1.0 / ratio)
                 actuators.append(_actuator(name, first, driven, tree, motor))
             losses = actuator.efficiency, actuator.backdrive
             if losses != (1.0, None):

@@ -18,12 +18,13 @@ from robomodel.description import (
     TransmittedJoint,
 )
 from robomodel.description import Actuator as ActuatorEnd
-from robomodel.description.transmissions import SIMPLE, actuator_terms
+from robomodel.description.transmissions import SIMPLE, actuator_terms, carried
 from robomodel.dynamics.actuators.envelopes import JointLimits, carrying, follow, joint_limits
 from robomodel.dynamics.kinematics.state import neutral_jacobian
 from robomodel.dynamics.lumped import select
 from robomodel.errors import warn_at
 from robomodel.model.actuators import Actuator
+from robomodel.model.derived import cached_on_model
 from robomodel.model.model import Model
 from robomodel.opentree.passive import moving_joints, rates_of
 from robomodel.reach.ranges import JointRange, limb_ranges
@@ -77,13 +78,10 @@ def with_motors_at_neutral(model: Model, tree: Description) -> Description:
     Joints that motors share, on tendons, keep the file's limits of effort: motors have their own,
     and the least over the range would clip what they give together where ratios are larger.
     """
-    _, names, independent_rates = moving_joints(model)
-    rates = neutral_jacobian(model) @ independent_rates
     scalar = {joint.name for joint in tree.joints if joint.type in ONE_DOF}
     drives: dict[str, list[int]] = {}  # for each joint, the numbers of joints its actuators move
     added = []
-    for each in model.actuators:
-        terms = rates_of(sum((k * rates[v] for v, k in each.rows), np.zeros(model.nv)), names)
+    for each, terms in zip(model.actuators, _ratios_at_neutral(model), strict=True):
         if not terms or not terms.keys() <= scalar:
             warn_at(
                 f"the actuator '{each.name}' is not in the open tree: it "
@@ -117,6 +115,17 @@ def with_motors_at_neutral(model: Model, tree: Description) -> Description:
         for joint in tree.joints
     )
     return replace(tree, joints=joints, transmissions=tuple(added))
+
+
+@cached_on_model
+def _ratios_at_neutral(model: Model) -> tuple[Mapping[str, float], ...]:
+    """The rate of each actuator for unit velocities of the joints that move, by joint."""
+    _, names, independent_rates = moving_joints(model)
+    rates = neutral_jacobian(model) @ independent_rates
+    return tuple(
+        rates_of(sum((k * rates[v] for v, k in each.rows), np.zeros(model.nv)), names)
+        for each in model.actuators
+    )
 
 
 def _motors_of_joints(
@@ -226,16 +235,19 @@ def ending(joint: Joint, limits: Limits) -> Joint:
 
 def _motor_at_joint(model: Model, behind: JointLimits) -> Motor | None:
     """The torque-speed curve of a joint's motor, at the joint; None if several motors drive it."""
-    actuators = [each for each in model.actuators if each.name in behind.actuators]
-    if len(actuators) != 1 or not behind.constant or not math.isfinite(behind.effort):
+    driving = [
+        (each, terms[behind.joint])
+        for each, terms in zip(model.actuators, _ratios_at_neutral(model), strict=True)
+        if each.name in behind.actuators and behind.joint in terms
+    ]
+    if len(driving) != 1 or len(behind.actuators) != 1 or not behind.constant:
         return None
-    (actuator,) = actuators
-    if actuator.stall_torque is None or actuator.no_load_speed is None:
+    ((actuator, ratio),) = driving
+    if actuator.stall_torque is None or not math.isfinite(behind.effort):
         return None
-    ratio = behind.effort / min(actuator.effort_limit, actuator.stall_torque)
-    return Motor(
-        effort=actuator.effort_limit * ratio,
-        velocity=actuator.velocity_limit / ratio,
-        stall_torque=actuator.stall_torque * ratio,
-        no_load_speed=actuator.no_load_speed / ratio,
-    )
+    motor = carried(replace(_motor(actuator), torque_constant=None, resistance=None), ratio)
+    if motor.effort <= 0.0:  # which <motor> does not say, but the joint's limits do
+        motor = replace(motor, effort=math.inf, effort_lower=None)
+    if motor.velocity <= 0.0:
+        motor = replace(motor, velocity=math.inf, velocity_lower=None)
+    return motor

@@ -400,7 +400,7 @@ class MjcfTies:
             rotors = {rotor_name(actuator.name), rotor_name(first)}
             couplings = {coupling.name for coupling in self.description.couplings}
             if not rotors & (self.moved_as.keys() | couplings):  # the joint has the motor's numbers
-                motor = carried(motor, 1.0 / abs(ratio))
+                motor = carried(motor, 1.0 / ratio)
         low, high = (-math.inf, math.inf) if motor is None else (motor.least_effort, motor.effort)
         if len(terms) == 1 and low == -high == -math.inf:
             limits = self.moved_as[first].limits
