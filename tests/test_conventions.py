@@ -482,6 +482,27 @@ def test_joints_that_one_of_the_two_lacks():
         fewer.from_order("mujoco", [0.0], joints=fewer.dof_names)
 
 
+def test_joints_that_are_fixed_here():
+    """The message says so, and names no other joint; without it the others' state is MuJoCo's."""
+    text = """<mujoco><compiler angle="radian"/><worldbody>
+      <body name="arm"><joint name="held_1" axis="0 1 0" ref="0.1"/><geom size=".1" pos=".2 0 0"/>
+      <body name="hand" pos=".3 0 0"><joint name="held_2" axis="0 1 0"/>
+      <geom size=".1" pos=".1 0 .1"/></body></body></worldbody>
+      <equality><joint joint1="held_1" polycoef="0.3 0 0 0 0"/></equality></mujoco>"""
+    model, its = rm.load(text), mujoco.MjModel.from_xml_string(text)
+    for call in (model.to_order, model.from_order):
+        with pytest.raises(ValueError, match="'held_1' is fixed in 'MuJoCo Model'") as raised:
+            call("mujoco", np.zeros(2 if call == model.from_order else 1), joints=its)
+        assert "held_2" not in str(raised.value)
+    (q,) = model.to_order("mujoco", [0.7], joints=["held_2"])
+    data = mujoco.MjData(its)
+    data.qpos[:] = 0.4, q  # held at ref + 0.3
+    mujoco.mj_kinematics(its, data)
+    np.testing.assert_allclose(
+        rm.frame_pose(model, [0.7], "hand")[:3, 3], data.xpos[2], rtol=0, atol=1e-12
+    )
+
+
 def test_joints_of_another_kind():
     other = OPEN.replace('name="late" type="prismatic"', 'name="late" type="revolute"')
     model = rm.load(OPEN)

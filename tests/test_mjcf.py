@@ -614,6 +614,9 @@ FORCES = {
     ),
     "gravity compensation": world(body("a", joint("j"), at='gravcomp="0.5"')),
     "fluid": world(body("a", joint("j")), before='<option density="1.2"/>'),
+    "the limits of its length, -0.3 to 0.2, are not kept": world(
+        *ROW, rest=FIXED.replace('name="t"', 'name="t" limited="true" range="-0.3 0.2"')
+    ),
     "armature of a free joint": world(body("a", joint("j", 'type="free" armature="1"'))),
     "no joint separates": tied((body("a", joint("j"), body("b")),), '<weld body1="a" body2="b"/>'),
 }

@@ -19,7 +19,7 @@ import numpy as np
 
 from robomodel.arrays import Array
 from robomodel.description import Joint, LinkCoupling
-from robomodel.errors import as_names, check_names, did_you_mean, few
+from robomodel.errors import as_names, did_you_mean, few
 from robomodel.mechanism import graph
 from robomodel.mechanism.graph import WORLD
 from robomodel.mechanism.joints import Floating, Planar, Screw, Spherical, relative_motion
@@ -138,10 +138,7 @@ def _laid_out(model: Model, library: Library, slots: tuple[Slot, ...]) -> Librar
             used.update(names)
     for name in by_name:
         if name not in used:
-            raise ValueError(
-                f"{library}'s joint '{name}' is no joint of '{model.name}'"
-                f"{did_you_mean(name, model.joint_names)}"
-            )
+            raise ValueError(_unknown(model, library, name, model.joint_names))
     nq = max((slot.q + slot.nq for slot in slots), default=0)
     nv = max((slot.v + slot.nv for slot in slots), default=0)
     same_q, same_v = list[tuple[int, int]](), list[tuple[int, int]]()
@@ -327,13 +324,24 @@ def _counted(model: Model, library: Library, names: Sequence[str]) -> list[Slot]
     slots: list[Slot] = []
     q = v = 0
     for name in names:
-        check_names([name], sizes, f"{library}'s joint ", f" is no joint of '{model.name}'")
+        if name not in sizes:
+            raise ValueError(_unknown(model, library, name, sizes))
         if any(slot.name == name for slot in slots):
             raise ValueError(f"joints names '{name}' twice")
         nq, nv = sizes[name]
         slots.append(Slot(name, q, nq, v, nv))
         q, v = q + nq, v + nv
     return slots
+
+
+def _unknown(model: Model, library: Library, name: str, known: Iterable[str]) -> str:
+    """The message about a joint of the library that does not move here, or that is none here."""
+    if any(joint.name == name for joint in model.description.joints):
+        return (
+            f"{library}'s joint '{name}' is fixed in '{model.name}', and its position is no part "
+            "of q; give joints= as names without it for a state of the others"
+        )
+    return f"{library}'s joint '{name}' is no joint of '{model.name}'{did_you_mean(name, known)}"
 
 
 def _renamed(model: Model, library: Library, slots: Sequence[Slot]) -> list[Slot]:

@@ -184,7 +184,8 @@ class _Bodies(CompiledSection):
         """The joints that lead to a body, and the massless links between them.
 
         Each joint turns the body about a point p in the body's frame, so the joint's own frame is
-        at p, and what follows is at -p from there.
+        at p, and what follows is at -p from there. If the last one is held, the fixed joint has its
+        name.
         """
         if body == 0:
             return [], []
@@ -218,7 +219,10 @@ class _Bodies(CompiledSection):
             links.append(Link(child, source=self.elements.joint_source(number)))
             parent, placement = child, AT_ORIGIN
         x, y, z = at
-        fixed = self.elements.joint_names.fresh(f"{name}_fixed")
+        if first + count - 1 in self.ties.locked:
+            fixed = self.elements.joints[first + count - 1]
+        else:
+            fixed = self.elements.joint_names.fresh(f"{name}_fixed")
         origin = compose(placement, Pose((-x, -y, -z)))
         joints.append(Joint(fixed, "fixed", parent, name, origin, source=source))
         return joints, links
@@ -382,6 +386,16 @@ def _warn_of_forces(elements: CompiledElements) -> None:
         if elements.has("dof_dampingpoly", int(model.jnt_dofadr[joint])):
             what = "of its damping the terms beyond the linear one are"
             elements.unapplied(what, elements.joint_source(joint), "joint damping")
+    for tendon in range(model.ntendon):
+        if model.tendon_limited[tendon]:
+            low, high = model.tendon_range[tendon]
+            _, source = elements.called("tendon", tendon)
+            message = (
+                f"the limits of its length, {low:.6g} to {high:.6g}, are not kept, and no function "
+                "applies them; for joints that a gear or a belt ties, write an <equality> of the "
+                "tendon in their place"
+            )
+            elements.warn_at(message, source, "limits of a tendon")
     for body in range(model.nbody):
         if model.body_gravcomp[body]:
             source = elements.body_source(body)

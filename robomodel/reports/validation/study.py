@@ -182,7 +182,7 @@ def _issues(model: Model) -> list[Warning | str]:
 
 LIMITATIONS = frozenset(
     ("dynamics of a loop", "fluid", "gravity compensation", "joint damping", "limits of a loop",
-     "mocap", "plugin", "spring")
+     "limits of a tendon", "mocap", "plugin", "spring")
 )  # fmt: skip
 """Kinds of issues that are limits of this package: the file is as it should be."""
 
