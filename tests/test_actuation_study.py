@@ -568,3 +568,13 @@ def test_wrong_second_designs(
     out, err = capsys.readouterr()
     assert json.loads(out)["error"]["message"]
     assert err.startswith(str(other))
+
+
+def test_at_its_greatest_speed_a_joint_gets_no_torque() -> None:
+    """One motor drives it, whose limit of speed is what ends the curve, at any ratio."""
+    for velocity in np.arange(20.0, 32.0):
+        model = rm.load(leg(f'<motor effort="23.7" velocity="{velocity}"/>'))
+        (curves,) = rm.actuation(model, ["calf"]).speed_torque
+        assert len(curves.positions) == 3
+        np.testing.assert_array_equal(curves.torques[:, -1], 0.0)
+        assert np.all(curves.torques[:, -2] == curves.torques[:, 0])

@@ -397,7 +397,8 @@ def _speed_torque(model: Model, joint: JointEnvelope) -> Iterator[SpeedTorque]:
     symmetric = joint.limits.effort_lower is joint.limits.velocity_lower is None
     slowest = 0.0 if symmetric else -joint.speed_back[at]
     speeds = np.linspace(slowest, joint.speed[at], 41 if symmetric else 81).T
-    torques = torque_at_speeds(model, joint, at, speeds)
+    past = speeds * (1.0 + NOTHING)  # a motor at its limit may be short of it by rounding
+    torques = torque_at_speeds(model, joint, at, past)
     yield SpeedTorque(joint.joint, joint.positions[at], speeds, torques, joint.slides)
 
 
