@@ -164,6 +164,28 @@ def test_polytopes_and_open_trees_have_both_limits() -> None:
     assert "-4 to 9 N m" in str(rm.actuation(one))
 
 
+@pytest.mark.parametrize("way", ['effort_lower="0"', 'velocity_lower="0"'])
+@pytest.mark.parametrize("ratio", [7, -7])
+def test_a_motor_that_pushes_one_way_pushes_its_joint_alone(ratio: int, way: str) -> None:
+    """Limits are those of torques at rest; nothing is said to be missing."""
+    motor = f'<motor effort="4" velocity="180" {way}/>'
+    model = rm.load(arm(f'<rotor inertia="1e-4" ratio="{ratio}"/>{motor}'))
+    (row,) = (each for each in rm.actuation(model).joints if each.actuators)
+    least, greatest = (each[0] for each in rm.torque_limits(model, model.neutral(), [0.0, 0.0]))
+    assert (least, greatest) == ((0.0, 28.0) if ratio > 0 else (-28.0, 0.0))
+    assert (row.limits.least_effort, row.limits.effort) == pytest.approx((least, greatest))
+    assert not row.passive
+    assert "-0 " not in str(rm.actuation(model))
+
+
+def test_a_motor_without_effort_is_not_one_too_few() -> None:
+    more = '<rotor inertia="1e-4" ratio="-7"/><limit lower="-2" upper="2" effort="0" velocity="0"/>'
+    study = rm.actuation(rm.load(arm(more)))
+    assert not study.joints[0].passive
+    assert "too few" not in str(study)
+    assert "-0 " not in str(study)
+
+
 def test_files_keep_both_limits() -> None:
     """Written and read; an extension changes one; MJCF has no words for speeds, and says so."""
     model = rm.load(arm())

@@ -476,7 +476,7 @@ def _turned(
 
 def _times(factor: float, low: float, high: float) -> tuple[float, float]:
     """An interval times a factor."""
-    ends = sorted((factor * low, factor * high))
+    ends = sorted((factor * low + 0.0, factor * high + 0.0))  # none is -0
     return ends[0], ends[1]
 
 

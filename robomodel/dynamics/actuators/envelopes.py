@@ -151,8 +151,8 @@ class JointLimits:
             *(ends if ends[0] <= ends[1] else (file.lower, file.upper)),
             velocity,
             effort,
-            None if _same(back[0], velocity) else -back[0],
-            None if _same(back[1], effort) else -back[1],
+            None if _same(back[0], velocity) else 0.0 - back[0],
+            None if _same(back[1], effort) else 0.0 - back[1],
         )
 
 
@@ -590,8 +590,8 @@ def _torques(
     least, greatest = actuation.limits(safe, low, high)
     alone = -least[:, place], greatest[:, place]
     if passive is None:
-        passive = not np.any(np.minimum(*alone) > 0.0)
-    if all(each.effort_lower is None for each in model.actuators):  # the same but for rounding
+        passive = not np.any(np.maximum(*alone) > 0.0) and bool(np.any(np.maximum(*pushed) > 0.0))
+    if np.array_equal(low, -high):  # the same but for rounding
         alone, pushed = (np.minimum(*alone),) * 2, (most,) * 2
     back, ahead = (np.where(lost, np.nan, x) for x in (pushed if passive else alone))
     return (back, ahead), most, passive
