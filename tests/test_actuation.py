@@ -483,6 +483,29 @@ def test_a_motor_at_a_wheel_that_drives_a_joint(
     assert np.isfinite(rm.torque_limits(model, model.neutral(), np.zeros(1))).all()
 
 
+@pytest.mark.parametrize("motor", ['<motor effort="2.5"/>', '<limit effort="2.5"/>'])
+@pytest.mark.parametrize("limit", ["", limited(12)])
+def test_an_idler_of_a_belt_over_two_joints_is_no_motor(motor: str, limit: str) -> None:
+    """The pulley at its other end is: the knee's, whose torque its turns for the knee's give."""
+    model = rm.load(
+        robot(
+            link("thigh"), link("shank"), link("pulley", ROUND), link("rotor", ROUND),
+            joint("hip", "base", "thigh", more=ROTOR + '<motor effort="3"/>', mark=True),
+            joint("knee", "thigh", "shank", kind="revolute" if limit else "continuous",
+                  more=limit, mark=True),
+            joint("idler", "thigh", "pulley"), joint("shaft", "base", "rotor", more=motor),
+            coupling("gear", {"idler": 1.0, "knee": -1.5}),
+            coupling("belt", {"shaft": 1.0, "idler": 4.0, "hip": 4.0}),
+        )
+    )  # fmt: skip
+    assert {a.joint: a.effort_limit for a in model.actuators} == {"hip_rotor": 3.0, "shaft": 2.5}
+    q = model.neutral()
+    rates = rm.actuator_velocities(model, q, np.eye(2))
+    shaft = [a.joint for a in model.actuators].index("shaft")
+    np.testing.assert_allclose(rates[:, shaft], [-4.0, -6.0])  # by hand, of hip and knee
+    np.testing.assert_allclose(rm.torque_limits(model, q, np.zeros(2))[1][1], 2.5 * 6.0)
+
+
 def test_a_wheel_whose_follower_has_the_motor_has_none() -> None:
     text = robot(
         link("a", ROUND), link("b", ROUND),

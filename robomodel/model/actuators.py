@@ -128,6 +128,7 @@ class _DrivenJoints:
     def rotors(self) -> dict[str, Terms]:
         """The rotors that couplings turn, each with the joints that turn it and their ratios."""
         rotors_of: dict[str, Terms] = {}
+        coupled = Counter(name for each in self.couplings for name, k in each.terms if k)
         for coupling in self.couplings:
             if coupling.coefficients:  # no gear
                 continue
@@ -141,7 +142,10 @@ class _DrivenJoints:
             elif len(rotors) > 1:  # a wheel that turns alone as well, and the rotor that drives it
                 named = {rotor_name(name) for name in terms}
                 dependent = [name for name in rotors if not self.joints[name].independent]
-                rotors = [name for name in rotors if name in named] or dependent
+                ends = [name for name in dependent if coupled[name] == 1]  # an idler is in between
+                rotors = [name for name in rotors if name in named] or (
+                    ends if len(dependent) > 1 else dependent
+                )
             if len(rotors) != 1 or len(terms) < 2:
                 continue
             (rotor,) = rotors
@@ -155,14 +159,20 @@ class _DrivenJoints:
         Where a rotor turns a wheel that turns joints, the rotor is taken to turn these joints, and
         the wheel is left out.
         """
-        shafts = {name: terms for name, terms in self.rotors().items() if name not in driven}
+        shafts = self.rotors()
         for name in tuple(shafts):
-            while len(shafts.get(name, ())) == 1:
-                ((wheel, ratio),) = shafts[name]
-                if wheel not in shafts or name in dict(shafts[wheel]):
-                    break
-                shafts[name] = tuple((joint, ratio * k) for joint, k in shafts.pop(wheel))
-        return shafts
+            while wheels := [
+                joint
+                for joint, _ in shafts.get(name, ())
+                if joint in shafts and joint not in driven and name not in dict(shafts[joint])
+            ]:
+                wheel, *_ = wheels
+                terms = dict(shafts[name])
+                ratio = terms.pop(wheel)
+                for joint, k in shafts.pop(wheel):
+                    terms[joint] = terms.get(joint, 0.0) + ratio * k
+                shafts[name] = tuple((joint, k) for joint, k in terms.items() if k)
+        return {name: terms for name, terms in shafts.items() if name not in driven}
 
 
 def find_actuators(
