@@ -578,3 +578,18 @@ def test_at_its_greatest_speed_a_joint_gets_no_torque() -> None:
         assert len(curves.positions) == 3
         np.testing.assert_array_equal(curves.torques[:, -1], 0.0)
         assert np.all(curves.torques[:, -2] == curves.torques[:, 0])
+
+
+def test_tables_for_simulators_have_what_a_curve_gives_at_rest() -> None:
+    """The ratio times the stall torque, where that is less than the limit of effort or alone."""
+    for more, force in (("", 20.0), ('effort="30"', 20.0), ('effort="15"', 15.0)):
+        motor = f'<motor stall_torque="20" no_load_speed="40" {more}/>'
+        model = rm.load(leg(motor, crank='<limit lower="-0.6" upper="0.6"/>', mark=False))
+        (map_,) = for_simulator(model, "isaaclab")[1]["maps"]
+        (calf,) = rm.actuation(model, ["calf"]).joints
+        order = np.argsort(calf.positions[calf.line])
+        for position, ratio, torque in map_.rows:
+            assert torque == pytest.approx(abs(ratio) * force)
+            expected = np.interp(position, calf.positions[calf.line][order],
+                                 calf.torque[calf.line][order])  # fmt: skip
+            assert torque == pytest.approx(expected, rel=1e-3)

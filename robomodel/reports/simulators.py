@@ -21,6 +21,7 @@ import numpy as np
 
 from robomodel import dynamics
 from robomodel.arrays import Array, Mask
+from robomodel.dynamics.actuators.maps import bounds
 from robomodel.dynamics.kinematics.state import Configuration, on_arrays
 from robomodel.dynamics.lumped import reflected
 from robomodel.errors import UnknownNameError, check_names
@@ -132,6 +133,7 @@ class MotorMap:
 def motor_maps(made: OpenTree) -> list[MotorMap]:
     """Maps of the motors of linkages in which one joint moves."""
     view, maps = made.basis.view, []
+    least, most = bounds(view, None)
     for each in made.basis.parts:
         if each.cluster.kind != "loops" or len(each.bodies) != 1 or each.cluster.nv != 1:
             continue
@@ -142,13 +144,13 @@ def motor_maps(made: OpenTree) -> list[MotorMap]:
         q = _positions(view, each.cluster, each.positions[order])
         rates = view.constraint_jacobian(q)
         along = rates[:, view.nodes[body].v, each.cluster.v.start]
-        for actuator in view.actuators:
+        for n, actuator in enumerate(view.actuators):
             rows = [(r, k) for r, k in actuator.rows if np.any(rates[:, r, each.cluster.v.start])]
             if not rows:
                 continue
             ratio = sum((k * rates[:, r, each.cluster.v.start] for r, k in rows), 0.0 * along)
             ratio = ratio / along
-            both = min(actuator.effort_limit, -actuator.least_effort)
+            both = _both_ways(float(least[n]), float(most[n]))
             maps.append(_motor_map(actuator.name, view.joints[body].name, x[order], ratio, both))
     return maps
 
