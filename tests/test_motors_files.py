@@ -323,3 +323,47 @@ def test_motors_that_a_file_names_are_the_same_for_all_independent_joints() -> N
         assert model.actuators == filed.actuators
         count += any("rotor" in name for name in joints)
     assert count == 7
+
+
+@pytest.mark.parametrize("approximate", [False, True])
+@pytest.mark.parametrize("ratio", [7, -7])
+@pytest.mark.parametrize(
+    ("numbers", "force"),
+    [
+        ('stall_torque="4" no_load_speed="210"', 4.0),
+        ('stall_torque="4" no_load_speed="210" effort="9"', 4.0),
+        ('stall_torque="4" no_load_speed="210" effort="4"', 4.0),
+        ('stall_torque="4" no_load_speed="210" effort="3"', 3.0),
+        ('torque_constant="0.05" resistance="0.4" voltage="24"', 3.0),
+        ('torque_constant="0.05" resistance="0.4" voltage="24" current="20"', 1.0),
+        ('torque_constant="0.05" current="20" effort="2"', 1.0),
+    ],
+)
+def test_mujoco_has_the_force_of_a_curve_at_rest(
+    numbers: str, force: float, ratio: int, approximate: bool
+) -> None:
+    """Its motor gives no more than stall torque and current let; numbers come back as they were."""
+    geared = (
+        '<transmission name="t"><type>transmission_interface/SimpleTransmission</type>'
+        '<joint name="j"/><actuator name="m"><mechanicalReduction>{}</mechanicalReduction>'
+        "<motor {}/></actuator></transmission>"
+    )
+    model = rm.load(
+        robot(link("a"), joint("j", "base", "a", axis="0 1 0"), geared.format(ratio, numbers))
+    )
+    stream = io.StringIO()
+    rm.write_mjcf(model, stream, approximate=approximate)
+    there = mujoco.MjModel.from_xml_string(stream.getvalue())
+    data = mujoco.MjData(there)
+    data.ctrl[:] = 1e3
+    mujoco.mj_forward(there, data)
+    assert abs(data.qfrc_actuator[0]) == pytest.approx(7.0 * force)
+    assert rm.torque_limits(model, model.neutral())[1][0] == pytest.approx(7.0 * force)
+    again = rm.load(stream.getvalue())
+    for own, its in zip(model.actuators, again.actuators, strict=True):
+        names = ["stall_torque", "no_load_speed", "torque_constant"]
+        for name in (*names, *([] if approximate else ["effort_limit"])):  # a tree's joint has one
+            assert getattr(own, name) == getattr(its, name), name
+    for rate in (0.0, 9.0, 29.0):
+        own, its = (rm.torque_limits(x, x.neutral(), [rate])[1][0] for x in (model, again))
+        assert its == pytest.approx(own)

@@ -247,6 +247,13 @@ class Motor:
         return least(self.velocity, self.velocity_lower)
 
     @property
+    def at_rest(self) -> tuple[float, float]:
+        """The least and the greatest force at rest, by the limits, the curve and the current."""
+        by_current = self.torque_constant * self.current if self.torque_constant else math.inf
+        most = min(by_current, math.inf if self.stall is None else self.stall)
+        return max(self.least_effort, -most), min(self.effort, most)
+
+    @property
     def stall(self) -> float | None:
         """Stall torque: the attribute, or k V / R."""
         if self.stall_torque is not None or self.voltage is None:

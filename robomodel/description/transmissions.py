@@ -154,3 +154,12 @@ def carried(motor: Motor, ratio: float) -> Motor:
         no_load_speed=None if motor.no_load_speed is None else motor.no_load_speed / size,
         torque_constant=None if motor.torque_constant is None else motor.torque_constant * size,
     )
+
+
+def without_zeros(motor: Motor) -> Motor:
+    """The motor without limits of which one ahead is zero, as no ``<motor>`` has them."""
+    if motor.effort <= 0.0:
+        motor = replace(motor, effort=math.inf, effort_lower=None)
+    if motor.velocity <= 0.0:
+        motor = replace(motor, velocity=math.inf, velocity_lower=None)
+    return motor

@@ -18,7 +18,7 @@ from robomodel.description import (
     TransmittedJoint,
 )
 from robomodel.description import Actuator as ActuatorEnd
-from robomodel.description.transmissions import SIMPLE, actuator_terms, carried
+from robomodel.description.transmissions import SIMPLE, actuator_terms, carried, without_zeros
 from robomodel.dynamics.actuators.envelopes import JointLimits, carrying, follow, joint_limits
 from robomodel.dynamics.kinematics.state import neutral_jacobian
 from robomodel.dynamics.lumped import select
@@ -245,9 +245,5 @@ def _motor_at_joint(model: Model, behind: JointLimits) -> Motor | None:
     ((actuator, ratio),) = driving
     if actuator.stall_torque is None or not math.isfinite(behind.effort):
         return None
-    motor = carried(replace(_motor(actuator), torque_constant=None, resistance=None), ratio)
-    if motor.effort <= 0.0:  # which <motor> does not say, but the joint's limits do
-        motor = replace(motor, effort=math.inf, effort_lower=None)
-    if motor.velocity <= 0.0:
-        motor = replace(motor, velocity=math.inf, velocity_lower=None)
-    return motor
+    motor = replace(_motor(actuator), torque_constant=None, resistance=None)
+    return without_zeros(carried(motor, ratio))  # the joint's limits say these

@@ -73,7 +73,7 @@ class Motors(CompiledSection):
         noted = self.noted(ACTUATOR_MOTOR + name, source)
         motor = noted or replace(self._dc(number) or Motor(), source=source)
         low, high = self._efforts(number, source)
-        if high < math.inf:
+        if high < math.inf and not (noted and (low, high) == noted.at_rest):
             let = sorted(x / gear for x in self._let_through(number, terms))
             low, high = max(low, let[0], motor.least_effort), min(high, let[1], motor.effort)
             weakest, effort = both_ways(low, high)

@@ -55,7 +55,12 @@ from robomodel.description.poses import (
     standing,
     unit,
 )
-from robomodel.description.transmissions import actuator_terms, carried, rotor_name
+from robomodel.description.transmissions import (
+    actuator_terms,
+    carried,
+    rotor_name,
+    without_zeros,
+)
 from robomodel.errors import warn_at
 from robomodel.mechanism.tree_constraints import unmarked
 from robomodel.parsers.mjcf.actuators import ACTUATOR_MOTOR, JOINT_MOTOR
@@ -405,11 +410,16 @@ class MjcfTies:
         if len(terms) == 1 and low == -high == -math.inf:
             limits = self.moved_as[first].limits
             low, high = sorted(x / ratio for x in (limits.least_effort, limits.effort))
-        if _ranges(low, high):
-            element.set("ctrlrange", numbers((low, high)))
-            element.set("forcerange", numbers((low, high)))
-            motor = motor and replace(motor, effort=math.inf, effort_lower=None)
-        if motor is not None and MOTOR.of(motor):
+        bare = replace(motor or Motor(), effort=math.inf, effort_lower=None)
+        span = max(low, bare.at_rest[0]), min(high, bare.at_rest[1])
+        if _ranges(*span):
+            element.set("ctrlrange", numbers(span))
+            element.set("forcerange", numbers(span))
+            if motor and span == (low, high) != bare.at_rest:  # else it is what the numbers say
+                motor = bare
+        if high <= 0.0 > low:
+            self.draft.lost.append(f"a force of the actuator '{actuator.name}' that only pulls")
+        if motor is not None and MOTOR.of(motor := without_zeros(motor)):
             note_motor(self.draft, ACTUATOR_MOTOR + name, motor)
 
 
