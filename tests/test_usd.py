@@ -933,3 +933,21 @@ def test_transforms_that_hold_nothing_and_cameras_are_frames(tmp_path):
     rm.write_usd(model, tmp_path / "a.usda")
     again = rm.load(tmp_path / "a.usda")
     np.testing.assert_allclose(rm.frame_pose(again, q, "foot"), pose, atol=1e-12)
+
+
+def test_prototypes_of_point_instancers_are_no_parts():
+    """The robot is that of the stage without them; a prototype was a body that floats."""
+    fixed, hinge = joint("Fixed", "f", "-a"), joint("Revolute", "j", "ab")
+    more = """def PointInstancer "many" {
+        point3f[] positions = [(0, 0, 1), (1, 0, 1)]
+        int[] protoIndices = [0, 0]
+        rel prototypes = </r/many/ball>
+        def Sphere "ball" (prepend apiSchemas = ["PhysicsRigidBodyAPI", "PhysicsMassAPI"]) {
+            float physics:mass = 2
+        }
+    }"""
+    own = rm.load(stage(fixed, hinge))
+    with pytest.warns(DescriptionWarning, match="PointInstancer is not read"):
+        model = rm.load(stage(fixed, hinge, more))
+    assert model.dof_names == own.dof_names == ("j",)
+    np.testing.assert_array_equal(rm.crba(model, [0.3]), rm.crba(own, [0.3]))

@@ -64,7 +64,7 @@ from robomodel.vocabulary.motors import read_transmission
 from robomodel.vocabulary.schema import Names
 from robomodel.vocabulary.springs import read_spring
 
-_UNREAD = ("Physx", "Mjc", "Newton")  # prefixes of types of prims that are warned of
+_UNREAD = ("Physx", "Mjc", "Newton", "PointInstancer")  # of types that are warned of: prefixes
 _IRRELEVANT = ("MjcKeyframe", "MjcSite")
 _FOLLOWS = ("NewtonMimicAPI", "MjcEqualityJointAPI")
 _INTEGRATES = ("integrator", "muscle", "user")  # dynamics whose activation is the control
@@ -188,12 +188,19 @@ class _Robot:
         return tree.description(name, orders)
 
     def _prims(self) -> Iterator[Any]:
-        """The prims of the stage; prims of instances once for each instance."""
-        from pxr import Usd
+        """The prims of the stage; prims of instances once for each instance.
+
+        Without prototypes below a PointInstancer, which are no parts where they stand.
+        """
+        from pxr import Usd, UsdGeom
 
         predicate = Usd.PrimIsActive & Usd.PrimIsDefined & ~Usd.PrimIsAbstract
-        prims = Usd.PrimRange(self.stage.GetPseudoRoot(), Usd.TraverseInstanceProxies(predicate))
+        prims = iter(
+            Usd.PrimRange(self.stage.GetPseudoRoot(), Usd.TraverseInstanceProxies(predicate))
+        )
         for count, prim in enumerate(prims):
+            if prim.IsA(UsdGeom.PointInstancer):
+                prims.PruneChildren()
             if count > MAX_PRIMS:
                 raise DescriptionError(
                     f"the stage has more than {MAX_PRIMS} prims; load the robot's own file",
