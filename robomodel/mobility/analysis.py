@@ -51,14 +51,8 @@ from robomodel.mobility import (
     largest,
     outside_limits,
 )
-from robomodel.mobility.decision import (
-    ROUNDED_CONDITION,
-    Decided,
-    Decision,
-    decided_as,
-    decision_on,
-)
 from robomodel.mobility.exploration import (
+    ROUNDED_CONDITION,
     ClosedConfigurations,
     NamelessProblem,
     at_most,
@@ -81,6 +75,8 @@ from robomodel.tolerances import CLOSED, NOTHING, PARALLEL, SAME, SINGULAR
 if TYPE_CHECKING:
     from numpy.polynomial import Polynomial as Power
 
+    from robomodel.mobility.decision import Decided, Decision
+
 
 def mobility_of(problem: ClusterProblem) -> int:
     """The mobility of a cluster. Raises DescriptionError if its loops do not close."""
@@ -101,6 +97,8 @@ def decided(whole: ClusterProblem, before: Analysed, *, mend: bool) -> Decision 
     problem = ReducedProblem.of(whole).problem
     if _agree(problem, before):
         return None
+    from robomodel.mobility.decision import Decided, decided_as, decision_on
+
     nameless = NamelessProblem.of(problem)
     for each in before.decided:
         if (copied := decided_as(each, nameless.compiled, mend=mend)) is not None:

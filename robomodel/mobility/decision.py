@@ -33,7 +33,7 @@ from robomodel.mechanism.constraints import OUTSIDE, BodyAnchor, Link, LoopCondi
 from robomodel.mechanism.copies import images
 from robomodel.mechanism.joints import Floating
 from robomodel.mobility import ClusterProblem, largest, outside_limits
-from robomodel.mobility.exploration import NamelessProblem
+from robomodel.mobility.exploration import ROUNDED_CONDITION, NamelessProblem
 from robomodel.spatial import (
     ZERO,
     Mat,
@@ -50,7 +50,6 @@ from robomodel.tolerances import CLOSED, NOTHING, ROUNDING, TINY
 LARGEST_ROUNDING = 3e-3  # [rad, sizes] what is more is no rounding: 0.2 degrees, 0.3 % of the size
 CHAIN_ALONG = 30.0  # a chain of frames that are off by e each stays open by up to 10 e along a walk
 FIRST_ORDER, STRIDE = 0.3, 0.06  # [rad, sizes] far enough to show what holds to first order only
-ROUNDED_CONDITION = 1e-3  # singular value of a condition that may be rounding's
 MOST_POINTS, ROUNDS = 60, 40  # of the search for the exact mechanism
 
 

@@ -40,6 +40,7 @@ from robomodel.mobility.parts import parts_of
 from robomodel.tolerances import CLOSED, MOVES, NOTHING, SAME, TINY
 
 GUESSES = 24
+ROUNDED_CONDITION = 1e-3  # singular value of a condition that may be rounding's
 MOST_ROUNDED = 0.02  # of the cluster's size: a gap that may be put down to rounding
 FEW_OFF, ONE = 4, 1e-3  # as many samples that are no further apart [rad, sizes] are one
 NEAR_ONE = 0.1  # and so far around one a gap that rounding explains may stay, at first order

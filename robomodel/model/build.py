@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -63,8 +63,6 @@ from robomodel.mobility.analysis import (
     decided,
     suggest_axes,
 )
-from robomodel.mobility.decision import Decision
-from robomodel.mobility.mending import MovedFrames, words
 from robomodel.model.actuators import find_actuators, loss_notes
 from robomodel.model.derived import neutral_positions
 from robomodel.model.elements import Cluster, Coupling, Loop, Structure
@@ -79,6 +77,9 @@ from robomodel.model.spins import (
     spin_note,
     without_spins,
 )
+
+if TYPE_CHECKING:
+    from robomodel.mobility.decision import Decision
 
 
 def build(
@@ -262,12 +263,16 @@ class _Builder:
             if (decision := self.decided.get(name)) is not None:
                 constraints = self.tree_constraints_on[bodies.start]
                 problem = self._constrained(bodies).problem(constraints)
+                from robomodel.mobility.mending import words
+
                 if text := words(problem, decision):
                     notes.append(f"cluster '{name}' {text}")
         return notes
 
     def mended(self, description: Description, name: str, decision: Decision) -> Description:
         """The description with a cluster's frames moved so that its conditions agree; warns."""
+        from robomodel.mobility.mending import MovedFrames, words
+
         bodies = next(x for x in self.groups if self.tree.joints[x.start].child == name)
         constraints = self.tree_constraints_on[bodies.start]
         problem = self._constrained(bodies).problem(constraints)

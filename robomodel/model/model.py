@@ -43,12 +43,13 @@ from robomodel.model.elements import (
     Structure,
 )
 from robomodel.model.registry import METHODS
-from robomodel.model.violations import LimitViolation, Singularity
 from robomodel.scalars import Scalar, Vector, as_number
 from robomodel.tolerances import CLOSED
 
 if TYPE_CHECKING:
     from numpy.random import Generator
+
+    from robomodel.model.violations import LimitViolation, Singularity
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,8 +8,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TypeAlias
 
-from numpy.polynomial import Polynomial
-
 from robomodel.description import (
     MAX_TOLERANCE,
     Anchor,
@@ -164,10 +162,8 @@ class EqualityConstraints(CompiledSection):
         if first in self.locked:
             return
         if any(higher):
-            powers = Polynomial([offset, slope, *higher]).trim()
-            powers = powers(Polynomial([-self.elements.reference(second), 1.0]))
             x = self.elements.joints[second]
-            coefficients = tuple(powers.coef.tolist())
+            coefficients = _from_zero([offset, slope, *higher], self.elements.reference(second))
             self.couplings.append(PolynomialCoupling(tie.name, y, x, coefficients, tie.source))
             return
         if not slope:
@@ -255,9 +251,8 @@ class EqualityConstraints(CompiledSection):
                     tie.source,
                 )
             if any(higher) and first_terms and others:
-                powers = Polynomial([offset, slope, *higher]).trim()
-                powers = powers(Polynomial([-float(model.tendon_length0[second]), 1.0]))
-                coefficients = tuple(powers.coef.tolist())
+                length = float(model.tendon_length0[second])
+                coefficients = _from_zero([offset, slope, *higher], length)
                 ends = first, second
                 self.curves.append(TendonCurve(tie.name, ends, coefficients, tie.source))
                 return
@@ -289,6 +284,14 @@ class EqualityConstraints(CompiledSection):
                 tie.source,
             )
         self._between(tie, "rod", ends, length)
+
+
+def _from_zero(coefficients: Sequence[float], at: float) -> tuple[float, ...]:
+    """The coefficients of Σ aᵢ (x - at)ⁱ as a polynomial of x."""
+    from numpy.polynomial import Polynomial
+
+    moved = Polynomial(coefficients).trim()(Polynomial([-at, 1.0]))
+    return tuple(moved.coef.tolist())
 
 
 def _hinged(loops: Sequence[Loop]) -> list[Loop]:

@@ -201,7 +201,7 @@ def assigned(costs: Array) -> list[tuple[int, int]]:
     if len(costs) > len(costs.T):
         return sorted((i, j) for j, i in assigned(costs.T))
     columns = np.argmin(costs, axis=1)
-    if len(np.unique(columns)) < len(columns):  # rows that are nearest to the same column
+    if len({*columns.tolist()}) < len(columns):  # rows that are nearest to the same column
         from scipy.optimize import linear_sum_assignment  # importing it takes 0.2 s
 
         _, columns = linear_sum_assignment(costs)

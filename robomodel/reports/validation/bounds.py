@@ -9,11 +9,10 @@ how something is computed, as numbers of samples, stand beside the methods that 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
+class Bounds(NamedTuple):
     """Bounds by check, with their units and reasons."""
 
     # loops, limits and independent coordinates
