@@ -7,6 +7,7 @@ import math
 import sys
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -219,6 +220,122 @@ def test_obj_files_need_no_trimesh(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         (tmp_path / "odd.obj").write_text(box + unusual)
         with pytest.raises(MissingPackageError, match="trimesh"):
             moved(mesh_robot(tmp_path / "u.urdf", "odd.obj"), density=1.0)
+
+
+def separate(solid: Any) -> Any:
+    """The mesh with corners of each triangle's own, and the triangle's normal at each of them."""
+    corners, normals = solid.triangles.reshape(-1, 3), np.repeat(solid.face_normals, 3, axis=0)
+    faces = np.arange(len(corners)).reshape(-1, 3)
+    return trimesh.Trimesh(corners, faces, vertex_normals=normals, process=False)
+
+
+def numbered(source: str, names: str, rows: Array) -> str:
+    """A source of a COLLADA file."""
+    text = " ".join(f"{x:.17g}" for x in rows.ravel())
+    width, params = len(names), "".join(f'<param name="{x}" type="float"/>' for x in names)
+    return (
+        f'<source id="{source}"><float_array id="{source}-a" count="{rows.size}">{text}'
+        f'</float_array><technique_common><accessor source="#{source}-a" count="{len(rows)}" '
+        f'stride="{width}">{params}</accessor></technique_common></source>'
+    )
+
+
+def faceted(kind: str, faces: list[list[int]], side: list[int]) -> str:
+    """A list of faces of a COLLADA file, whose corners have the normals of their sides."""
+    sizes = f"<vcount>{' '.join(str(len(x)) for x in faces)}</vcount>" if kind == "polylist" else ""
+    numbers = " ".join(f"{n} {k}" for face, k in zip(faces, side, strict=True) for n in face)
+    return (
+        f'<{kind} count="{len(faces)}"><input semantic="VERTEX" source="#v" offset="0"/>'
+        f'<input semantic="NORMAL" source="#n" offset="1"/>{sizes}<p>{numbers}</p></{kind}>'
+    )
+
+
+def geometry(name: str, points: Array, normals: Array, lists: str) -> str:
+    mesh = numbered("p", "XYZ", points) + numbered("n", "XYZ", normals)
+    mesh += '<vertices id="v"><input semantic="POSITION" source="#p"/></vertices>' + lists
+    return f'<geometry id="{name}"><mesh>{mesh}</mesh></geometry>'
+
+
+def collada(geometries: str, nodes: str) -> str:
+    """A COLLADA file in centimetres."""
+    return (
+        '<COLLADA xmlns="http://www.collada.org/2005/11/COLLADASchema" version="1.4.1"><asset>'
+        '<unit name="centimeter" meter="0.01"/><up_axis>Z_UP</up_axis></asset>'
+        f"<library_geometries>{geometries}</library_geometries><library_visual_scenes>"
+        f'<visual_scene id="s">{nodes}</visual_scene></library_visual_scenes>'
+        '<scene><instance_visual_scene url="#s"/></scene></COLLADA>'
+    )
+
+
+RING = '<instance_geometry url="#ring"/>'
+BOX = '<instance_geometry url="#box"/>'
+
+
+def test_collada_files_need_no_trimesh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A ring in two colours and a box of quadrangles, moved and mirrored by nodes.
+
+    Corners that have several normals, and lists of faces for each colour, leave no holes.
+    """
+    ring = trimesh.creation.annulus(r_min=1.0, r_max=3.0, height=2.0, sections=50)
+    half = len(ring.faces) // 2
+    lists = "".join(
+        faceted("triangles", ring.faces[part].tolist(), list(range(len(ring.faces)))[part])
+        for part in (slice(half), slice(half, None))
+    )
+    corners = np.array([(x, y, z) for x in (-1.5, 1.5) for y in (-1.0, 1.0) for z in (-0.5, 0.5)])
+    sides = [[0, 1, 3, 2], [4, 6, 7, 5], [0, 4, 5, 1], [2, 3, 7, 6], [0, 2, 6, 4], [1, 5, 7, 3]]
+    normals = np.array([[-1, 0, 0], [1, 0, 0], [0, -1, 0], [0, 1, 0], [0, 0, -1], [0, 0, 1.0]])
+    quadrangles = faceted("polylist", sides, list(range(6)))
+    geometries = geometry("ring", ring.vertices, ring.face_normals, lists)
+    geometries += geometry("box", corners, normals, quadrangles)
+    turn = trimesh.transformations.rotation_matrix(math.radians(40.0), (1.0, 2.0, -2.0))
+    motion = trimesh.transformations.translation_matrix((7.0, -2.0, 1.0)) @ turn
+    ring.apply_transform(motion)
+    box = trimesh.creation.box(extents=(3.0, 2.0, 1.0)).apply_transform(np.diag((-1.0, 2, 3, 1)))
+    box.apply_transform(turn).apply_translation((0.0, 0.0, 9.0)).apply_transform(motion)
+    both = trimesh.util.concatenate([ring, box]).apply_scale(0.01)
+    moved_box = "<translate>0 0 9</translate><rotate>1 2 -2 40</rotate><scale>-1 2 3</scale>"
+    matrix = f"<matrix>{' '.join(map(str, motion.ravel()))}</matrix>"
+    nodes = f"<node>{matrix}{RING}<node>{moved_box}{BOX}</node></node>"
+    (tmp_path / "both.dae").write_text(collada(geometries, nodes))
+    monkeypatch.setitem(sys.modules, "trimesh", None)
+    found = moved(mesh_robot(tmp_path / "r.urdf", "both.dae"), density=1.0)
+    # numbers are in single precision
+    assert found.mass == pytest.approx(both.volume, rel=1e-6)
+    assert found.origin.xyz == pytest.approx(tuple(both.center_mass), rel=1e-6)
+    np.testing.assert_allclose(tensor(found), both.moment_inertia, rtol=1e-5, atol=1e-13)
+    plain = geometry("box", corners, normals, quadrangles)
+    usual = collada(plain, f"<node>{BOX}</node>")
+    for old, new in (
+        ("<node>", "<node><lookat>0 0 1 0 0 0 0 1 0</lookat>"),
+        ("<node>", "<node><rotate>0 0 0 40</rotate>"),
+        (f"<node>{BOX}", '<node><instance_node url="#box"/>'),
+        (BOX, '<instance_geometry url="#other"/>'),
+        ('instance_visual_scene url="#s"', 'instance_visual_scene url="#t"'),
+        ("<p>0", "<p>8"),
+        ("<p>0", "<p>-1"),
+        ("<p>0", "<p>x"),
+        ("<vcount>4", "<vcount>5"),
+        ("-1.5", "nan"),
+        ('stride="3"', 'stride="4"'),
+        ("polylist", "tristrips"),
+        ('meter="0.01"', 'meter="x"'),
+        ("</COLLADA>", ""),
+    ):
+        (tmp_path / "odd.dae").write_text(usual.replace(old, new))
+        assert old in usual
+        with pytest.raises(MissingPackageError, match="trimesh"):
+            moved(mesh_robot(tmp_path / "u.urdf", "odd.dae"), density=1.0)
+
+
+@pytest.mark.parametrize("suffix", ["glb", "ply", "dae"])
+def test_corners_with_several_normals_leave_no_holes(suffix: str, tmp_path: Path) -> None:
+    ring = trimesh.creation.annulus(r_min=0.1, r_max=0.3, height=0.2, sections=50)
+    options = {"include_normals": True} if suffix == "glb" else {}
+    separate(ring).export(tmp_path / f"ring.{suffix}", **options)
+    found = moved(mesh_robot(tmp_path / "r.urdf", f"ring.{suffix}"), density=1.0)
+    assert found.mass == pytest.approx(ring.volume, rel=1e-6)
+    np.testing.assert_allclose(tensor(found), ring.moment_inertia, rtol=1e-5, atol=1e-10)
 
 
 def test_meshes_against_trimesh_and_the_solids_they_approach(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from lxml import etree
 
 from robomodel import showing
 from robomodel.arrays import Array
-from robomodel.description import Description, Inertial, Link, Pose, Shape
+from robomodel.description import Description, Inertial, Link, Pose, Shape, collada
 from robomodel.description import inertias as masses
 from robomodel.description.poses import vec
 from robomodel.errors import DescriptionError, Issue, MissingPackageError, argument, warn_of_all
@@ -258,7 +258,7 @@ def _excess(data: bytes, kind: str) -> str:
         case ".dae":
             if zipfile.is_zipfile(io.BytesIO(data)):
                 return "it is an archive; unpack it"
-            copies = _copies_in_collada(_xml(data))
+            copies = collada.copies(_xml(data))
         case ".gltf" | ".glb":
             document = _gltf(data)
             copies = len(document.get("nodes", ()))
@@ -275,26 +275,6 @@ def _xml(data: bytes) -> etree._Element:
         resolve_entities=False, load_dtd=False, no_network=True, huge_tree=True, remove_pis=True
     )
     return etree.fromstring(data, parser)
-
-
-def _copies_in_collada(root: etree._Element) -> int:
-    """How many geometries its scenes hold, those of nodes counted at each of their instances."""
-    nodes = {f"#{node.get('id')}": node for node in root.iter("{*}node")}
-
-    @cache
-    def copies(node: etree._Element) -> int:
-        total = 0
-        for child in node.iterchildren("{*}*"):
-            match etree.QName(child).localname:
-                case "node":
-                    total += copies(child)
-                case "instance_node" if (url := child.get("url", "")) in nodes:
-                    total += copies(nodes[url])
-                case "instance_geometry" | "instance_controller":
-                    total += 1
-        return total
-
-    return sum(copies(scene) for scene in root.iter("{*}visual_scene"))
 
 
 def _copies_in_3mf(root: etree._Element) -> int:
@@ -501,37 +481,38 @@ _SAME_VERTEX = 1e-8  # in the file's unit; as trimesh has it
 _MIXED = np.array([0x1E3779B97F4A7C15, 0x3F58476D1CE4E5B9, 0x14D049BB133111EB])  # odd numbers
 
 
-def _corners(shape: Shape) -> Array | None:
-    """The triangles' corners (n, 3, 3) of a binary STL or an OBJ file, in its unit.
+def _corners(shape: Shape) -> tuple[Array, float] | None:
+    """The triangles' corners (n, 3, 3) of a binary STL, OBJ or COLLADA file, and its unit [m].
 
     None for other meshes, and what is unusual in these.
     """
-    readers = {".stl": _of_binary_stl, ".obj": _of_obj}
+    readers = {".stl": _of_binary_stl, ".obj": _of_obj, ".dae": _of_collada}
     if in_stage(shape) or (reader := readers.get(mesh_path(shape).suffix.lower())) is None:
         return None
     data = mesh_bytes(shape)
     try:
-        corners = reader(data)
+        read = reader(data)
     except ValueError:  # of words that are no numbers
         return None
-    if corners is None:
+    if read is None:
         return None
-    metres = corners * _factors(shape)
+    corners, unit = read
+    metres = corners * (unit * _factors(shape))
     fits = np.all(np.abs(metres) <= MAX_LENGTH) and np.all(np.abs(corners) <= MAX_LENGTH)
-    return corners if fits else None
+    return read if fits else None
 
 
-def _of_binary_stl(data: bytes) -> Array | None:
+def _of_binary_stl(data: bytes) -> tuple[Array, float] | None:
     start = _STL_HEADER.itemsize
     if len(data) <= start:
         return None
     (count,) = np.frombuffer(data, _STL_HEADER, 1)["triangles"].tolist()
     if len(data) != start + count * _STL.itemsize:
         return None
-    return np.asarray(np.frombuffer(data, _STL, offset=start)["corners"].astype(float))
+    return np.frombuffer(data, _STL, offset=start)["corners"].astype(float), 1.0
 
 
-def _of_obj(data: bytes) -> Array | None:
+def _of_obj(data: bytes) -> tuple[Array, float] | None:
     """The corners of an OBJ file, whose faces are fans of triangles; None where it has more."""
     points, triangles = list[list[bytes]](), list[tuple[int, int, int]]()
     for line in data.splitlines():
@@ -546,7 +527,23 @@ def _of_obj(data: bytes) -> Array | None:
     corners = np.array(triangles, dtype=np.intp)
     if not triangles or np.min(corners) < 0 or np.max(corners) >= len(points):
         return None
-    return np.asarray(np.array(points, dtype="S").astype(float)[corners])
+    return np.array(points, dtype="S").astype(float)[corners], 1.0
+
+
+def _of_collada(data: bytes) -> tuple[Array, float] | None:
+    try:
+        root = _xml(data)
+        if collada.copies(root) > MAX_COPIES:
+            return None
+        parts, faces = list[Array](), 0
+        for part in collada.parts(root):
+            parts.append(part)
+            faces += len(part)
+            if faces > MAX_FACES:
+                return None
+        return (np.concatenate(parts), collada.unit(root)) if parts else None
+    except (etree.XMLSyntaxError, RecursionError):
+        return None
 
 
 def _closes(corners: Array) -> bool:
@@ -641,12 +638,12 @@ def stamp(shape: Shape) -> tuple[str, int, int, int, tuple[float, ...]] | None:
 def _solid_of(held: _Held) -> _Solid:
     """The solid of a mesh's file, computed once while the file is the same."""
     shape = held.shape
-    if (corners := _corners(shape)) is None:
-        mesh = load_mesh(shape)
-        triangles = np.asarray(mesh.triangles, dtype=float)
-        holes = not (mesh.is_watertight and mesh.is_winding_consistent)
+    if (read := _corners(shape)) is None:
+        triangles = np.asarray(load_mesh(shape).triangles, dtype=float)
+        holes = not (len(triangles) > 0 and _closes(triangles))
     else:
-        triangles, holes = corners * _factors(shape), not _closes(corners)
+        corners, unit = read
+        triangles, holes = corners * (unit * _factors(shape)), not _closes(corners)
     if holes:
         try:
             triangles = _hull(triangles.reshape(-1, 3))

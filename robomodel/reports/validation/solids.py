@@ -19,7 +19,7 @@ from robomodel.files import LFS_POINTER, Allowance
 from robomodel.kernels import cache
 
 MESHES = 2**23  # most bytes of meshes that are read: more take seconds
-KEPT = "solids of meshes 2"  # names entries of the cache: another number for another way to measure
+KEPT = "solids of meshes 3"  # names entries of the cache: another number for another way to measure
 SETTLED = 10**9  # ns: a file that was changed later may change again within its clock's resolution
 
 
