@@ -6,6 +6,7 @@ import json
 import math
 import sys
 import warnings
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from texts import INERTIAL, joint, link, robot
 import robomodel as rm
 from robomodel.cli import main
 from robomodel.description import Description, Inertial, Link, Pose, Shape, rotation_from_rpy
-from robomodel.description.shapes import mesh_path, with_inertias
+from robomodel.description.shapes import _closes, mesh_path, with_inertias
 from robomodel.errors import DescriptionError, DescriptionWarning, MissingPackageError, Source
 
 trimesh = pytest.importorskip("trimesh")
@@ -220,6 +221,21 @@ def test_obj_files_need_no_trimesh(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         (tmp_path / "odd.obj").write_text(box + unusual)
         with pytest.raises(MissingPackageError, match="trimesh"):
             moved(mesh_robot(tmp_path / "u.urdf", "odd.obj"), density=1.0)
+
+
+TETRAHEDRON = [(0, 2, 1), (0, 1, 3), (1, 2, 3), (2, 0, 3)]
+FACES = st.tuples(*[st.integers(0, 4)] * 3)
+
+
+@given(st.lists(FACES, max_size=4), st.lists(st.sampled_from(TETRAHEDRON), max_size=2))
+def test_triangles_close_where_each_edge_is_met_once_from_either_side(
+    more: list[tuple[int, int, int]], left_out: list[tuple[int, int, int]]
+) -> None:
+    faces = [face for face in TETRAHEDRON if face not in left_out] + more
+    edges = Counter((face[k], face[k - 2]) for face in faces for k in range(3))
+    closed = all(a != b and n == 1 and edges[b, a] == 1 for (a, b), n in [*edges.items()])
+    points = np.array([(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1), (-1, 2, 5.0)])
+    assert _closes(points[np.array(faces, dtype=int).reshape(-1, 3)]) == closed
 
 
 def separate(solid: Any) -> Any:

@@ -467,9 +467,8 @@ def _about(mass: float, centre: Array, weights: Array, corners: Array) -> Inerti
 
     ``weights`` (n,) are of triangles with corners (n, 3, 3) from the centre, by rows.
     """
-    sums = corners.sum(axis=1)
-    second = np.einsum("n,nki,nkj->ij", weights, corners, corners)
-    second += np.einsum("n,ni,nj->ij", weights, sums, sums)
+    points, sums = corners.reshape(-1, 3), _sums(corners)
+    second = (np.repeat(weights, 3) * points.T) @ points + (weights * sums.T) @ sums
     (xx, xy, xz), (_, yy, yz), (_, _, zz) = (np.trace(second) * np.eye(3) - second).tolist()
     return Inertial(mass, (xx, xy, xz, yy, yz, zz), Pose(vec(centre)))
 
@@ -479,6 +478,7 @@ _STL_HEADER = np.dtype([("text", "S80"), ("triangles", "<u4")])
 _PLAIN_OBJ = frozenset((b"vt", b"vn", b"o", b"g", b"s", b"usemtl", b"mtllib"))
 _SAME_VERTEX = 1e-8  # in the file's unit; as trimesh has it
 _MIXED = np.array([0x1E3779B97F4A7C15, 0x3F58476D1CE4E5B9, 0x14D049BB133111EB])  # odd numbers
+_PAIRED = np.int64(0x2545F4914F6CDD1D)
 
 
 def _corners(shape: Shape) -> tuple[Array, float] | None:
@@ -549,12 +549,15 @@ def _of_collada(data: bytes) -> tuple[Array, float] | None:
 def _closes(corners: Array) -> bool:
     """True if each edge of triangles (n, 3, 3) is that of one, and turned round of another."""
     grid = np.rint(corners.reshape(-1, 3) / _SAME_VERTEX).astype(np.int64)
-    # a number for each point; were that of two the same, the triangles would only seem to be open
-    ends = np.unique(grid @ _MIXED, return_inverse=True)[1].ravel()
-    others = np.roll(ends.reshape(-1, 3), -1, axis=1).ravel()
-    forth, back = np.sort(ends * len(ends) + others), np.sort(others * len(ends) + ends)
-    paired = np.array_equal(forth, back) and bool(np.all(forth[1:] > forth[:-1]))
-    return paired and not np.any(ends == others)
+    # a number for each point, and for each edge, whose last bit is its direction; were those of two
+    # the same, the triangles would only seem to be open
+    starts = (grid @ _MIXED).reshape(-1, 3)
+    ends = starts[:, (1, 2, 0)]
+    edges = np.minimum(starts, ends) * _PAIRED + np.maximum(starts, ends)
+    edges = np.sort((edges << 1) | (starts < ends), axis=None)
+    forth, back = edges[::2], edges[1::2]
+    paired = np.array_equal(forth | 1, back) and not np.any(forth & 1)
+    return paired and not np.any(starts == ends)
 
 
 def _hull(points: Array) -> Array:
@@ -573,7 +576,7 @@ def _enclosed(triangles: Array) -> Inertial:
     volumes = _sixfold(triangles) / 6.0  # of tetrahedra from the origin
     if not (size := float(volumes.sum())):
         return Inertial(0.0, (0.0,) * 6)
-    centre = volumes @ triangles.sum(axis=1) / (4.0 * size)
+    centre = volumes @ _sums(triangles) / (4.0 * size)
     moved = triangles - centre
     # over a tetrahedron from the centre, ∫ x xᵀ = volume / 20 (Σ corner cornerᵀ + sum sumᵀ)
     return _about(abs(size), centre, _sixfold(moved) * math.copysign(1 / 120, size), moved)
@@ -581,8 +584,17 @@ def _enclosed(triangles: Array) -> Inertial:
 
 def _sixfold(triangles: Array) -> Array:
     """Six times the volumes of the tetrahedra between triangles (n, 3, 3) and the origin."""
-    a, b, c = triangles.transpose(1, 0, 2)
-    return np.asarray(np.sum(a * np.cross(b, c), axis=1))
+    a, b, c = triangles.transpose(1, 2, 0)  # by columns, a third of the time of np.cross
+    return np.asarray(
+        a[0] * (b[1] * c[2] - b[2] * c[1])
+        + a[1] * (b[2] * c[0] - b[0] * c[2])
+        + a[2] * (b[0] * c[1] - b[1] * c[0])
+    )
+
+
+def _sums(triangles: Array) -> Array:
+    """The sums (n, 3) of the corners of triangles (n, 3, 3)."""
+    return np.asarray(triangles[:, 0] + triangles[:, 1] + triangles[:, 2])
 
 
 def _mesh(shape: Shape, issues: list[Issue], allowance: Allowance | None) -> Inertial:
