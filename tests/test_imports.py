@@ -141,7 +141,7 @@ def test_commands_import_what_they_run() -> None:
     run = "from robomodel.cli import main\ntry:\n    main({})\nexcept SystemExit:\n    pass"
     others = {"numpy", "lxml", "model", "reports"}
     assert not rooms(imported_by(run.format(["--help"]))) & others
-    others = {"scipy", "identification", "lint", "control", "motion", "estimation"}
+    others = {"scipy", "identification", "lint", "control", "motion", "estimation", "pydantic"}
     assert not rooms(imported_by(run.format(["info", str(PUMA)]))) & others
     assert not rooms(imported_by(run.format(["armature", str(PUMA)]))) & others
 
@@ -153,15 +153,32 @@ from robomodel import cli
 from robomodel.cli import models
 
 load = models.Robot.load
-models.Robot.load = lambda self: print(gc.isenabled(), gc.get_freeze_count() > 50_000) or load(self)
+models.Robot.load = lambda self: print(gc.isenabled(), gc.get_freeze_count() > 30_000) or load(self)
 try:
     cli.main(["info", "puma560"])
 except SystemExit:
-    print(gc.isenabled(), gc.get_freeze_count() > 50_000)
+    print(gc.isenabled(), gc.get_freeze_count() > 30_000)
 """
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     lines = run.stdout.splitlines()
     assert (lines[0], lines[-1]) == ("True True", "True True")
+
+
+@pytest.mark.parametrize("name", cli.COMMANDS)
+def test_values_that_are_taken_as_given_are_those_that_typer_converts(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def values() -> dict[str, tuple[type, object]]:
+        command = cli.command_of(name)
+        needed = [each for each in command.params if each.required]
+        words = [word for each in needed for word in (*each.opts[:1], "1.5") if word != each.name]
+        context = command.make_context(name, words)
+        return {name: (type(value), value) for name, value in context.params.items()}
+
+    found = values()
+    with monkeypatch.context() as without:
+        without.setattr(cli.common, "take_as_given", lambda *_: None)
+        assert values() == found
 
 
 @pytest.mark.parametrize("name", cli.COMMANDS)

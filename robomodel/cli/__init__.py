@@ -30,6 +30,7 @@ from robomodel.cli.common import (
     complain,
     print_json,
     runnable,
+    take_as_given,
 )
 from robomodel.errors import did_you_mean
 from robomodel.running import uncollected
@@ -78,6 +79,11 @@ COMMANDS = {
 
 class Commands(TyperGroup):
     """The commands; the module of one is imported when it runs, or when its own help is shown."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the options before the command."""
+        take_as_given(self.get_params(ctx))
+        return super().parse_args(ctx, args)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The command that the arguments name, and those after it."""
