@@ -119,9 +119,10 @@ def test_loading_an_exact_linkage_leaves_masked_arrays_and_decisions_out() -> No
     assert not loaded & {"robomodel.mobility.decision", "robomodel.model.violations"}
 
 
-def test_assigning_pairs_of_their_own_imports_neither_scipy_nor_masked_arrays() -> None:
+def test_assigning_few_pairs_imports_neither_scipy_nor_masked_arrays() -> None:
     assign = "import numpy as np; from robomodel.reports.comparison.match import assigned\n"
-    assign += "assert assigned(np.array([[1.0, 0.0, 2.0], [0.0, 1.0, 2.0]])) == [(0, 1), (1, 0)]"
+    assign += "assert assigned(np.array([[1.0, 0.0, 2.0], [0.0, 1.0, 2.0]])) == [(0, 1), (1, 0)]\n"
+    assign += "assert assigned(np.array([[0.0, 1.0], [0.0, 2.0]])) == [(0, 1), (1, 0)]"
     assert not imported_by(assign) & {"numpy.ma", "scipy"}
 
 

@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import permutations
 from typing import TypeAlias
 
 import numpy as np
@@ -200,8 +201,14 @@ def assigned(costs: Array) -> list[tuple[int, int]]:
     """Pairs of a row and a column (rows, columns) whose costs are least in all, by rows."""
     if len(costs) > len(costs.T):
         return sorted((i, j) for j, i in assigned(costs.T))
-    columns = np.argmin(costs, axis=1)
-    if len({*columns.tolist()}) < len(columns):  # rows that are nearest to the same column
+    columns, (n, m) = np.argmin(costs, axis=1), costs.shape
+    if len({*columns.tolist()}) == n:
+        return list(enumerate(columns.tolist()))
+    # rows are nearest to the same column: if there are few ways to pair them, all are compared
+    if math.perm(m, n) <= 120:
+        ways = np.array([*permutations(range(m), n)])
+        columns = ways[np.argmin(costs[np.arange(n), ways].sum(axis=1))]
+    else:
         from scipy.optimize import linear_sum_assignment  # importing it takes 0.2 s
 
         _, columns = linear_sum_assignment(costs)
