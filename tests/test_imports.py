@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 import pickle
+import re
 import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
 import robomodel as rm
 from robomodel import cli
+from robomodel.cli.common import runnable
 
 PUMA = rm.robots.path("puma560")
 CART = """<mujoco><worldbody><body name="cart"><joint name="x" type="slide"/>
@@ -151,6 +155,7 @@ def test_commands_search_for_garbage_but_not_in_modules() -> None:
     script = """
 import gc
 from robomodel import cli
+from robomodel.cli.common import runnable
 from robomodel.cli import models
 
 load = models.Robot.load
@@ -165,21 +170,37 @@ except SystemExit:
     assert (lines[0], lines[-1]) == ("True True", "True True")
 
 
+@pytest.mark.parametrize("all_options", [False, True])
 @pytest.mark.parametrize("name", cli.COMMANDS)
 def test_values_that_are_taken_as_given_are_those_that_typer_converts(
-    name: str, monkeypatch: pytest.MonkeyPatch
+    name: str, all_options: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def values() -> dict[str, tuple[type, object]]:
-        command = cli.command_of(name)
-        needed = [each for each in command.params if each.required]
-        words = [word for each in needed for word in (*each.opts[:1], "1.5") if word != each.name]
-        context = command.make_context(name, words)
-        return {name: (type(value), value) for name, value in context.params.items()}
+    received = dict[str, tuple[type, object]]()
 
+    def recording(function: Any) -> Any:
+        @functools.wraps(runnable(function))
+        def record(**arguments: Any) -> None:
+            received.update((x, (type(value), value)) for x, value in arguments.items())
+
+        return record
+
+    def values() -> dict[str, tuple[type, object]]:
+        command: Any = cli.command_of(name)
+        takes = inspect.signature(command.callback).parameters
+        words = []
+        for each in command.params:
+            kind = str(takes[each.name].annotation).partition(",")[0]
+            if each.required or (all_options and re.search(r"\b(str|Path)\b", kind)):
+                words += [*each.opts[:1], "1.5"] if each.opts[0][0] == "-" else ["1.5"]
+        received.clear()
+        command.invoke(command.make_context(name, words))
+        return dict(received)
+
+    monkeypatch.setattr(cli, "runnable", recording)
     found = values()
-    with monkeypatch.context() as without:
-        without.setattr(cli.common, "take_as_given", lambda *_: None)
-        assert values() == found
+    assert len(found) > 1
+    monkeypatch.setattr(cli.common, "take_as_given", lambda *_: None)
+    assert values() == found
 
 
 @pytest.mark.parametrize("name", cli.COMMANDS)

@@ -17,12 +17,22 @@ import shutil
 import sys
 import textwrap
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO, TypeAlias, get_origin
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Literal,
+    TextIO,
+    TypeAlias,
+    cast,
+    get_args,
+    get_origin,
+)
 
 import typer
 from typer.core import TyperArgument, TyperCommand
@@ -227,16 +237,17 @@ def _names(
 # ---- a command of the command line ---------------------------------------------------------------
 
 
-def take_as_given(parameters: Iterable[Any], texts: Collection[str] = ()) -> None:
-    """Let options take defaults, and those named in ``texts`` text, without converting them.
+def take_as_given(parameters: Iterable[Any], words: Mapping[str, type]) -> None:
+    """Let options take defaults, texts and paths without typer's converters.
 
-    Typer's converters import pydantic, which takes a fifth of the time of ``robomodel info``.
+    These import pydantic, which takes a fifth of the time of ``robomodel info``. ``words``: by
+    options' names, str or Path where that is what words on the command line are made.
     """
     for each in parameters:
-        each.process_value = partial(_taken, each, each.process_value, text=each.name in texts)
+        each.process_value = partial(_taken, each, each.process_value, words.get(each.name))
 
 
-def _taken(parameter: Any, convert: Any, context: Any, value: Any, *, text: bool) -> Any:
+def _taken(parameter: Any, convert: Any, word: type | None, context: Any, value: Any) -> Any:
     """The value of an option, or ``convert`` of it: as the option's own ``process_value``."""
     source = context.get_parameter_source(parameter.name)
     if source is not None and source.name == "DEFAULT" and not parameter.required:
@@ -244,9 +255,21 @@ def _taken(parameter: Any, convert: Any, context: Any, value: Any, *, text: bool
             value = ()
         elif not (value is None or type(value) in (bool, float, int, str)):
             return convert(context, value)
-    elif not (text and type(value) is str):
+    elif word is not None and type(value) is str:
+        value = word(value)
+    elif word is not None and type(value) in (list, tuple) and {*map(type, value)} == {str}:
+        value = [word(each) for each in value]
+    else:
         return convert(context, value)
     return parameter.callback(context, parameter, value) if parameter.callback else value
+
+
+def _word(annotation: Any) -> type | None:
+    """The type, str or Path, that an option's words are made, also each of a list of them."""
+    if annotation is str or annotation is Path:
+        return cast(type, annotation)
+    inner = () if get_origin(annotation) is Literal else get_args(annotation)
+    return next((word for each in inner if (word := _word(each)) is not None), None)
 
 
 class Grouped(TyperCommand):
@@ -265,11 +288,8 @@ class Grouped(TyperCommand):
                     numbers = ",".join(x.rstrip(",") for x in after[:count])
                     raise UserError(f"{option} takes one word: write {option}={numbers}")
         parameters = inspect.signature(self.callback).parameters if self.callback else {}
-        texts = [
-            name for name, each in parameters.items()
-            if getattr(each.annotation, "__origin__", each.annotation) is str
-        ]  # fmt: skip
-        take_as_given(self.get_params(ctx), texts)
+        words = {name: _word(each.annotation) for name, each in parameters.items()}
+        take_as_given(self.get_params(ctx), {name: x for name, x in words.items() if x})
         return super().parse_args(ctx, args)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
