@@ -228,14 +228,29 @@ FACES = st.tuples(*[st.integers(0, 4)] * 3)
 
 
 @given(st.lists(FACES, max_size=4), st.lists(st.sampled_from(TETRAHEDRON), max_size=2))
-def test_triangles_close_where_each_edge_is_met_once_from_either_side(
+def test_triangles_close_where_each_edge_is_met_as_often_from_either_side(
     more: list[tuple[int, int, int]], left_out: list[tuple[int, int, int]]
 ) -> None:
     faces = [face for face in TETRAHEDRON if face not in left_out] + more
     edges = Counter((face[k], face[k - 2]) for face in faces for k in range(3))
-    closed = all(a != b and n == 1 and edges[b, a] == 1 for (a, b), n in [*edges.items()])
+    closed = all(a != b and edges[b, a] == n for (a, b), n in [*edges.items()])
+    closed = closed and len({frozenset(face) for face in faces}) == len(faces)
     points = np.array([(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1), (-1, 2, 5.0)])
     assert _closes(points[np.array(faces, dtype=int).reshape(-1, 3)]) == closed
+
+
+@pytest.mark.parametrize("suffix", ["stl", "obj", "dae", "ply"])
+def test_solids_that_touch_in_an_edge_are_solids(suffix: str, tmp_path: Path) -> None:
+    one, other = (trimesh.creation.box(extents=(0.1, 0.1, 0.1)) for _ in range(2))
+    both = trimesh.util.concatenate([one, other.apply_translation((0.1, 0.1, 0.0))])
+    both.export(tmp_path / f"both.{suffix}")
+    found = moved(mesh_robot(tmp_path / "r.urdf", f"both.{suffix}"))
+    assert found.mass == pytest.approx(2.0, rel=1e-6)  # its hull has 3 kg
+    assert found.origin.xyz == pytest.approx((0.05, 0.05, 0.0), abs=1e-7)
+    # two cubes of 1 kg, each 0.05 m from the middle along x and along y
+    about_x, about_z = 2 * (0.01 / 6 + 0.05**2), 2 * (0.01 / 6 + 2 * 0.05**2)
+    expected = [[about_x, -0.005, 0], [-0.005, about_x, 0], [0, 0, about_z]]
+    np.testing.assert_allclose(tensor(found), expected, rtol=1e-6, atol=1e-9)
 
 
 def separate(solid: Any) -> Any:

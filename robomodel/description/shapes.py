@@ -547,17 +547,24 @@ def _of_collada(data: bytes) -> tuple[Array, float] | None:
 
 
 def _closes(corners: Array) -> bool:
-    """True if each edge of triangles (n, 3, 3) is that of one, and turned round of another."""
+    """True if triangles (n, 3, 3) have no boundary: each edge occurs as often as turned round.
+
+    Where solids touch in an edge, four triangles meet in it. Triangles on the same three corners
+    are none of a closed surface: they may be its two sides, which enclose nothing.
+    """
     grid = np.rint(corners.reshape(-1, 3) / _SAME_VERTEX).astype(np.int64)
-    # a number for each point, and for each edge, whose last bit is its direction; were those of two
-    # the same, the triangles would only seem to be open
+    # a number for each point, edge and triangle; were those of two the same, the triangles would
+    # only seem to be open
     starts = (grid @ _MIXED).reshape(-1, 3)
     ends = starts[:, (1, 2, 0)]
-    edges = np.minimum(starts, ends) * _PAIRED + np.maximum(starts, ends)
-    edges = np.sort((edges << 1) | (starts < ends), axis=None)
-    forth, back = edges[::2], edges[1::2]
-    paired = np.array_equal(forth | 1, back) and not np.any(forth & 1)
-    return paired and not np.any(starts == ends)
+    if np.any(starts == ends):
+        return False
+    edges, forth = np.minimum(starts, ends) * _PAIRED + np.maximum(starts, ends), starts < ends
+    if not np.array_equal(np.sort(edges[forth]), np.sort(edges[~forth])):
+        return False
+    low, middle, high = np.sort(starts, axis=1).T
+    triangles = np.sort((low * _PAIRED + middle) * _PAIRED + high)
+    return bool(np.all(triangles[1:] > triangles[:-1]))
 
 
 def _hull(points: Array) -> Array:
