@@ -176,8 +176,8 @@ def _motor(actuator: Actuator) -> Motor:
 # --- limits of open trees -------------------------------------------------------------------------
 
 
-def with_limits(model: Model, tree: Description) -> Description:
-    """The open tree with the limits that joints have behind rotors, gears and linkages.
+def with_limits(model: Model, view: Model, tree: Description) -> Description:
+    """The open tree of a view with the limits that joints have behind its robot's linkages and gears.
 
     Effort and velocity limits are what motors give everywhere in the range, which ends at limits
     and dead points of the linkage. Tighter limits of the file stay. A motor's own numbers go with
@@ -194,7 +194,7 @@ def with_limits(model: Model, tree: Description) -> Description:
               if joint.name in carriers and joint.type in ONE_DOF}  # fmt: skip
     follow(model, [*bodies.values()])
     joints = [
-        _limited(model, joint, joint_limits(model, bodies[joint.name]))
+        _limited(view, joint, joint_limits(model, bodies[joint.name]))
         if joint.name in bodies
         else joint
         for joint in tree.joints
@@ -211,9 +211,9 @@ def _limits_anything(model: Model) -> bool:
     return any(map(math.isfinite, ends))
 
 
-def _limited(model: Model, joint: Joint, behind: JointLimits) -> Joint:
-    kind_of_cluster = next(c.kind for c in model.clusters if c.name == behind.cluster)
-    motor = joint.motor if kind_of_cluster == "joint" else _motor_at_joint(model, behind)
+def _limited(view: Model, joint: Joint, behind: JointLimits) -> Joint:
+    kind_of_cluster = next(c.kind for c in view.clusters if joint.name in c.joints)
+    motor = joint.motor if kind_of_cluster == "joint" else _motor_at_joint(view, behind)
     return ending(replace(joint, motor=motor), behind.limits)
 
 
@@ -233,11 +233,11 @@ def ending(joint: Joint, limits: Limits) -> Joint:
     return replace(joint, type=kind, limits=limits)
 
 
-def _motor_at_joint(model: Model, behind: JointLimits) -> Motor | None:
+def _motor_at_joint(view: Model, behind: JointLimits) -> Motor | None:
     """The torque-speed curve of a joint's motor, at the joint; None if several motors drive it."""
     driving = [
         (each, terms[behind.joint])
-        for each, terms in zip(model.actuators, _ratios_at_neutral(model), strict=True)
+        for each, terms in zip(view.actuators, _ratios_at_neutral(view), strict=True)
         if each.name in behind.actuators and behind.joint in terms
     ]
     if len(driving) != 1 or len(behind.actuators) != 1 or not behind.constant:

@@ -213,7 +213,7 @@ class Basis:
     @cached_property
     def limits(self) -> Mapping[str, Limits]:
         """The limits of the tree's joints, as motors and linkages give them there."""
-        opened = with_limits(self.limiting, approximate(self.view))
+        opened = with_limits(self.limiting, self.view, approximate(self.view))
         names = {self.view.joints[body].name for body in self.joints}
         return {joint.name: joint.limits for joint in opened.joints if joint.name in names}
 
@@ -232,7 +232,7 @@ class Basis:
     @cached_property
     def description(self) -> Description:
         """The same with motors, and with the limits that these and linkages give its joints."""
-        tree = _ended(self.view, self.parts, with_limits(self.limiting, self.draft))
+        tree = _ended(self.view, self.parts, with_limits(self.limiting, self.view, self.draft))
         return with_motors_at_neutral(self.view, tree) if self.tendons else _unmotored(tree)
 
     def on(self, tree: Model) -> TreeMap:
