@@ -177,7 +177,7 @@ def _motor(actuator: Actuator) -> Motor:
 
 
 def with_limits(model: Model, view: Model, tree: Description) -> Description:
-    """The open tree of a view with the limits that joints have behind its robot's linkages and gears.
+    """The open tree of a view with the limits that its robot's motors and linkages give joints.
 
     Effort and velocity limits are what motors give everywhere in the range, which ends at limits
     and dead points of the linkage. Tighter limits of the file stay. A motor's own numbers go with
