@@ -819,3 +819,85 @@ def test_slides_that_no_loop_bounds_go_over_the_size_of_their_linkage() -> None:
     x, start = model.joint_positions(drawn), model.joint_positions(model.neutral())
     for name in ("out", "in"):  # 0.1 m is the largest offset in the linkage
         assert np.max(np.abs(x[name] - start[name])) <= 0.4 + 1e-9
+
+
+# ---- whichever joints are independent ------------------------------------------------------------
+
+
+def test_joints_without_ends_are_reached_at_any_turn() -> None:
+    """Draws stay within a turn; what is reached does not."""
+    text = robot(
+        link("wheel"), link("wrist"), link("slide"),
+        joint("spin", "base", "wheel"),
+        joint("turn", "base", "wrist", kind="revolute", more=limited(-6.3, 6.3)),
+        joint("half", "base", "slide", kind="prismatic", more='<limit lower="-0.1"/>'),
+    )  # fmt: skip
+    model = rm.load(text.replace('lower="-0.1"', 'lower="-0.1" upper="inf"'))
+    at = {"spin": 40.0, "turn": -6.2, "half": 12.0}
+    assert model.is_reachable(model.configuration(at))
+    for off in ({"turn": -6.4}, {"half": -0.2}):
+        assert not model.is_reachable(model.configuration(at | off))
+    start = model.configuration({"spin": 40.0, "half": 12.0})
+    near = [model.random_configuration(k, near=start)[0] for k in range(20)]
+    assert min(near) < 40.0 < max(near)
+
+
+def test_a_joint_beyond_its_limit_beside_a_linkage() -> None:
+    more = joint("arm", "base", "arm_link", kind="revolute", more=limited(-1.0, 1.0))
+    model = rm.load(four_bar(link("arm_link"), more))
+    q = np.array([model.configuration({"arm": x}) for x in (0.5, 3.0)])
+    assert [model.is_reachable(each) for each in q] == [True, False]
+    assert not model.is_reachable(q[1:]).any()
+
+
+def wrist(lower: float, upper: float) -> str:
+    """Pitch and roll behind a differential, its motors geared down three times."""
+    more, kind = "", "continuous"
+    if lower < upper:
+        more, kind = limited(lower, upper), "revolute"
+    return robot(
+        *(link(name) for name in ("carrier", "hand", "a", "b")),
+        joint("pitch", "base", "carrier", axis="0 1 0", kind=kind, more=more),
+        joint("roll", "carrier", "hand", axis="1 0 0"),
+        joint("left", "base", "a", axis="0 1 0"),
+        joint("right", "base", "b", axis="0 1 0"),
+        coupling("one", {"left": 1.0, "pitch": -3.0, "roll": -3.0}),
+        coupling("other", {"right": 1.0, "pitch": -3.0, "roll": 3.0}),
+    )
+
+
+@pytest.mark.parametrize("ends", [(0.0, 0.0), (-1.0, 2.0)])
+def test_gear_trains_are_drawn_alike_whichever_joints_are_independent(
+    ends: tuple[float, float],
+) -> None:
+    """The limb's joints turn all the way round, however far that turns the motors."""
+    seen = []
+    for leading in (("pitch", "roll"), ("left", "right"), ("pitch", "left")):
+        model = rm.load(wrist(*ends), independent=leading)
+        q = [model.random_configuration(k) for k in range(400)]
+        x = [model.joint_positions(each) for each in q]
+        seen.append({name: np.array([each[name] for each in x]) for name in ("pitch", "roll")})
+        for each in (*x, {"left": 60.0, "right": 60.0 - 6.0 * x[0]["pitch"]}):
+            at = {name: float(each[name]) for name in ("left", "right")}
+            inside = ends == (0.0, 0.0) or ends[0] <= (at["left"] + at["right"]) / 6.0 <= ends[1]
+            assert model.is_reachable(model.configuration(at)) == inside
+    low, high = ends if ends[0] < ends[1] else (-math.pi, math.pi)
+    for each in seen:
+        for name, (a, b) in {"pitch": (low, high), "roll": (-math.pi, math.pi)}.items():
+            share = np.sort((each[name] - a) / (b - a))
+            off = np.max(np.abs(share - (np.arange(400) + 0.5) / 400))
+            assert share[0] >= 0.0
+            assert share[-1] <= 1.0
+            assert off < 0.082, name  # Kolmogorov: 1.63/√400, passed by one in a hundred
+
+
+@pytest.mark.parametrize("more", ["", limited(-1.0, 2.0)])
+def test_a_wheel_is_drawn_alike_behind_its_rotor(more: str) -> None:
+    kind = "revolute" if more else "continuous"
+    rotor = '<rotor inertia="1e-5" ratio="6"/>'
+    text = robot(link("wheel"), joint("spin", "base", "wheel", kind=kind, more=more + rotor))
+    one, other = (rm.load(text, independent=[name]) for name in ("spin", "spin_rotor"))
+    for seed in range(5):
+        at = [m.joint_positions(m.random_configuration(seed))["spin"] for m in (one, other)]
+        assert at[1] == pytest.approx(at[0], abs=1e-12)
+        assert other.is_reachable(other.configuration({"spin": float(at[0])}))

@@ -90,13 +90,18 @@ class Linkage:
 
 @dataclass(frozen=True, eq=False)
 class Polytope:
-    """A gear train: independent positions x, at ``places`` in q, with low ≤ P x ≤ high."""
+    """A gear train: independent positions x, at ``places`` in q, with low ≤ P x ≤ high.
+
+    ``limits`` (2, rows): the part of these ends that are limits of joints, else infinite. The
+    others end draws alone.
+    """
 
     places: Indices
     matrix: Array
     low: Array
     high: Array
     start: Array
+    limits: Array
 
     def draw(self, rng: Generator, count: int) -> Array:
         """Points of it, uniform: a few chords on from points of the pool."""
@@ -132,8 +137,13 @@ class Polytope:
     def within(self, x: Array) -> Mask:
         """Which x (n, nq) are within."""
         at = x @ self.matrix.T
-        within = (at >= self.low - WITHIN) & (at <= self.high + WITHIN)
+        within = (at >= self.limits[0] - WITHIN) & (at <= self.limits[1] + WITHIN)
         return np.asarray(np.all(within, axis=1))
+
+    def interval(self, ends: Array) -> tuple[float, float]:
+        """The x that ends (2, rows) leave a train of one freedom."""
+        both = np.sort(ends / self.matrix[:, 0], axis=0)
+        return float(np.max(both[0])), float(np.min(both[1]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +151,8 @@ class Reachable:
     """The set that a robot reaches from a closed configuration, ``start`` (nq,): a product of sets.
 
     ``linkages`` are followed; ``trains`` are gear trains of several freedoms; ``alone`` (places in
-    q, low, high) are joints with limits only, and gear trains of one freedom; ``turning`` are the
+    q, low, high) are joints with limits only, and gear trains of one freedom, ``limits`` (2, ·)
+    those of them that do not only end draws; ``turning`` are the
     places in q of joints with quaternions but for a floating base. ``thinned``: of each linkage's
     groups the rows of joints in which draws are uniform.
     """
@@ -151,6 +162,7 @@ class Reachable:
     linkages: tuple[Linkage, ...]
     trains: tuple[Polytope, ...]
     alone: tuple[Indices, Array, Array]
+    limits: Array
     turning: tuple[slice, ...]
     thinned: tuple[tuple[Array | None, ...], ...] = ()
 
@@ -237,8 +249,8 @@ class Reachable:
             if cluster.index not in followed:
                 moves[:, cluster.v] = rng.uniform(-reach, reach, (count, cluster.nv))
         q = integrate_open(model, np.tile(self.start, (count, 1)), moves)
-        places, low, high = self.alone
-        q[:, places] = np.clip(q[:, places], low, high)
+        places, _, _ = self.alone
+        q[:, places] = np.clip(q[:, places], *self.limits)
         for train in self.trains:
             out = np.flatnonzero(~train.within(q[:, train.places]))
             q[np.ix_(out, train.places)] = self.start[train.places]
@@ -263,13 +275,15 @@ class Reachable:
         With several freedoms of a group as far as paths were found.
         """
         inside = np.asarray(np.isfinite(q).all(axis=1))
-        places, low, high = self.alone
-        at = q[:, places]
+        low, high = self.limits
+        at = q[:, self.alone[0]]
         inside &= np.all((at >= low - WITHIN) & (at <= high + WITHIN), axis=1)
         for train in self.trains:
             inside &= train.within(q[:, train.places])
         for linkage in self.linkages:
             rows = np.flatnonzero(inside)
+            if not len(rows):
+                break
             spanning = linkage.positions(q[rows][:, linkage.cluster.q])
             closed = linkage.cluster.geometry.gap(spanning) <= max(CLOSED, linkage.cluster.slack)
             for group in linkage.groups:
@@ -441,6 +455,7 @@ def from_configuration(model: Model, q: Array) -> Reachable:
     """The set reachable from a closed configuration q (nq,); limits that it passes go up to it."""
     linkages, trains, turning = list[Linkage](), list[Polytope](), list[slice]()
     places, ends = list[int](), list[tuple[float, float]]()
+    limits = list[tuple[float, float]]()
     for cluster in model.clusters:
         if cluster.kind != "joint" and not isinstance(cluster.constraint, LinearConstraint):
             linkages.append(_linkage(model, cluster, q[cluster.q]))
@@ -455,13 +470,13 @@ def from_configuration(model: Model, q: Array) -> Reachable:
         if len(train.places) > 1:
             trains.append(train)
         elif len(train.places):
-            rates = train.matrix[:, 0]
-            both = np.stack([train.low / rates, train.high / rates])
             places += train.places.tolist()
-            ends.append((float(np.max(np.min(both, axis=0))), float(np.min(np.max(both, axis=0)))))
+            ends.append(train.interval(np.stack([train.low, train.high])))
+            limits.append(train.interval(train.limits))
     low, high = np.array(ends).reshape(-1, 2).T
     alone = np.array(places, dtype=np.intp), low, np.maximum(low, high)
-    return Reachable(model, q, tuple(linkages), tuple(trains), alone, tuple(turning))
+    bounds = np.array(limits).reshape(-1, 2).T
+    return Reachable(model, q, tuple(linkages), tuple(trains), alone, bounds, tuple(turning))
 
 
 @cached_on_model
@@ -517,21 +532,40 @@ def _train(model: Model, cluster: Cluster, q: Array) -> Polytope:
     matrix, offset = np.eye(len(q)), np.zeros(len(q))
     if isinstance(constraint, LinearConstraint):
         matrix, offset = np.array(constraint.position_matrix), np.array(constraint.offset)
-    columns = columns_of(model, cluster)
-    ranges = np.transpose(column_ranges(columns, 1.0))
     own = [x for body, part, _ in joint_slices(model, cluster)
            if links[body - first].joint.nq == links[body - first].joint.nv
            for x in range(part.start, part.stop)]  # fmt: skip
-    rows, ends = list[Array](), list[tuple[float, float]]()
-    for body, link in zip(cluster.bodies, links, strict=True):
-        if link.joint.nq != link.joint.nv:
-            continue
-        for place, c in zip(range(link.q, link.q + link.joint.nq), link.freedoms, strict=True):
-            low, high = ranges[c] if model.joints[body].independent else columns[c].limits
-            x = float(matrix[place] @ q)
-            if (math.isfinite(low) or math.isfinite(high)) and np.any(matrix[place, own]):
-                rows.append(matrix[place, own])
-                ends.append((min(low - offset[place], x), max(high - offset[place], x)))
-    low, high = np.array(ends).reshape(-1, 2).T
-    places = cluster.q.start + np.array(own, dtype=np.intp)
-    return Polytope(places, np.array(rows).reshape(len(rows), len(own)), low, high, q[own])
+    columns, scalar = columns_of(model, cluster), [x for x in links if x.joint.nq == x.joint.nv]
+    places = [place for link in scalar for place in range(link.q, link.q + link.joint.nq)]
+    mine = [column for link in scalar for column in link.freedoms]
+    moved = np.any(matrix[np.ix_(places, own)], axis=1)
+    rows, at = matrix[np.ix_(places, own)][moved], (matrix[places] @ q)[moved]
+    shift = offset[places][moved]
+    limits = np.array([columns[c].limits for c in mine]).reshape(-1, 2)[moved].T - shift
+    ranges = np.stack(column_ranges([columns[c] for c in mine], 1.0))[:, moved] - shift
+    limits = np.stack([np.minimum(limits[0], at), np.maximum(limits[1], at)])
+    ranges = np.stack([np.minimum(ranges[0], at), np.maximum(ranges[1], at)])
+    turn = np.array([1.0 if columns[c].length else math.pi for c in mine])[moved]
+    ends = np.where(_bounding(rows / turn[:, None], np.all(ranges == limits, axis=0)), ranges,
+                    limits)  # fmt: skip
+    needed = np.any(np.isfinite(ends), axis=0)
+    places_in_q = cluster.q.start + np.array(own, dtype=np.intp)
+    low, high = ends[:, needed]
+    return Polytope(places_in_q, rows[needed], low, high, q[own], limits[:, needed])
+
+
+def _bounding(rows: Array, narrow: Mask) -> Mask:
+    """True for joints of a gear train whose ranges end draws, whichever joints are independent.
+
+    These are the joints whose limits are their ranges (``narrow``), and of the others, slowest
+    first, as many as it takes to bound draws. ``rows``: their rates.
+    """
+    rates = np.linalg.svd(rows, full_matrices=False)[0] if rows.size else rows
+    speed = np.round(np.linalg.norm(rates, axis=1), 9)
+    chosen = narrow.copy()
+    rank = int(np.linalg.matrix_rank(rates[chosen])) if np.any(chosen) else 0
+    for n in np.argsort(np.where(narrow, np.inf, speed), kind="stable")[: int(np.sum(~narrow))]:
+        chosen[n] = True
+        more = int(np.linalg.matrix_rank(rates[chosen]))
+        chosen[n], rank = more > rank, max(rank, more)
+    return chosen
