@@ -261,3 +261,34 @@ def test_all_subsets_of_marks_are_served() -> None:
     for pair in itertools.combinations(joints, 2):
         model = rm.load(rm.robots.path("five_bar"), independent=pair)
         assert model.dof_names == pair
+
+
+@pytest.mark.parametrize("marked", [False, True])
+def test_a_rotor_that_is_independent_moves_no_robot(marked: bool) -> None:
+    """Its crank leads where the loop closes; the rotor is independent in its place."""
+    start = '<initial position="0.9"/>'
+    text = four_bar().replace('<child link="crank"/>', f'<child link="crank"/>{start}')
+    rotor = ROTOR.format("j_crank")
+    plain = rm.load(text, extend=rotor)
+    before = plain.joint_positions(plain.neutral())
+    if marked:
+        rotor = link("wheel") + joint("wheel", "base", "wheel", mark=True)
+        rotor += (
+            '<coupling name="gear"><predecessor link="crank"/><successor link="wheel"/>'
+            '<ratio value="9"/></coupling>'
+        )
+        model = rm.load(text.replace("</robot>", rotor + "</robot>"))
+        name = "wheel"
+    else:
+        name = "j_crank_rotor"
+        model = rm.load(text, extend=rotor, independent=[name])
+    assert model.dof_names == (name,)
+    after = model.joint_positions(model.neutral())
+    assert after[name] == pytest.approx(9.0 * before["j_crank"], abs=1e-9)
+    for each in ("j_crank", "j_coupler", "j_rocker"):
+        assert after[each] == pytest.approx(before[each], abs=1e-9)
+    assert rm.limb_joints(model) == rm.limb_joints(plain)
+    q = model.configuration({name: 9.0 * 1.3})
+    assert np.max(np.abs(model.residual(q))) < 1e-9
+    crank = model.joint_names.index("j_crank")
+    assert model.constraint_jacobian(q)[crank, 0] == pytest.approx(1 / 9)

@@ -265,13 +265,16 @@ class ReducedProblem:
     """The core of a cluster with loops: without joints that only follow others by a coupling.
 
     A follower takes part in no loop and in one coupling, which gives its position, as the rotor of
-    a linkage's joint does. ``columns`` are those of the core among the whole's. ``followers`` are
-    pairs (link, coupling) of the whole, each after those that it follows.
+    a linkage's joint does. ``columns`` are those of the core among the whole's; ``leading`` those
+    that are independent where these are: a follower that is marked so in place of the only joint
+    that it follows. ``followers`` are pairs (link, coupling) of the whole, each after those that it
+    follows.
     """
 
     whole: ClusterProblem
     problem: ClusterProblem
     columns: tuple[int, ...]
+    leading: tuple[int, ...]
     followers: tuple[tuple[int, int], ...]
 
     @staticmethod
@@ -282,13 +285,17 @@ class ReducedProblem:
         looped = geometry.looped_bodies
         couplings = list(range(len(geometry.linear)))
         followers: list[tuple[int, int]] = []
+        leading = list(range(len(columns)))
 
         def follows(link: int, coupling: int) -> bool:
-            """True if the file marks the link so, or names it so and lets all others lead."""
-            column = columns[at[link]]
-            led = all(
-                columns[at[i]].chosen is not False for i, _ in geometry.linear[coupling].terms
-            )
+            """True if the file marks the link so, or names it so and lets all others lead.
+
+            One that is marked as independent instead of the only joint that it follows does, too.
+            """
+            column, terms = columns[at[link]], geometry.linear[coupling].terms
+            led = all(columns[at[i]].chosen is not False for i, _ in terms)
+            if column.chosen and column.follower and len(terms) == 2:
+                return not all(columns[at[i]].chosen for i, _ in terms)
             return column.chosen is False or (column.chosen is None and column.follower and led)
 
         while True:
@@ -311,6 +318,9 @@ class ReducedProblem:
             factor_of = terms.pop(link)
             if len(terms) == 1:
                 ((leader, factor),) = terms.items()
+                if columns[at[link]].chosen:
+                    columns[at[leader]] = replace(columns[at[leader]], chosen=True)
+                    leading[at[leader]] = leading[at[link]]
                 offset, low, high = geometry.linear[coupling].offset, *columns[at[leader]].limits
                 ends = [(offset - factor_of * x) / factor for x in columns[at[link]].limits]
                 low, high = max(low, min(ends)), min(high, max(ends))
@@ -318,10 +328,12 @@ class ReducedProblem:
                     columns[at[leader]] = replace(columns[at[leader]], limits=(low, high))
         gone = {link for link, _ in followers}
         core = [i for i in range(len(geometry.links)) if i not in gone]
+        kept = tuple(i for i, column in enumerate(columns) if column.link not in gone)
         return ReducedProblem(
             problem,
             _part(problem, columns, core, couplings),
-            tuple(i for i, column in enumerate(columns) if column.link not in gone),
+            kept,
+            tuple(leading[i] for i in kept),
             tuple(reversed(followers)),
         )
 

@@ -139,7 +139,8 @@ def analyse_loops(whole: ClusterProblem, before: Analysed) -> ClusterSolution:
     nearest = samples[int(np.argmin(distances_from_start(problem, samples)))]
     advice = "" if mobility else remark or tolerance_advice(explored.weakest)
     check_counts(whole, mobility, len(whole.columns) - mobility, reduced.positions(nearest), advice)
-    independent, notes = _independent(problem, explored, mobility)
+    labels = [whole.columns[i].label for i in reduced.leading]
+    independent, notes = _independent(problem, explored, mobility, labels)
     ranks, repeated = added_ranks(problem, jacobian)
     keep = rows_to_keep(problem, jacobian, ranks)
 
@@ -167,7 +168,7 @@ def analyse_loops(whole: ClusterProblem, before: Analysed) -> ClusterSolution:
 
     neutral = _loop_neutral(problem, explored, independent, closing, exact)
     suspicions += _several_ways_on(problem, explored)
-    columns = tuple(reduced.columns[i] for i in independent)
+    columns = tuple(reduced.leading[i] for i in independent)
     kept = reduced.jacobian(jacobian[:, keep] / problem.unit)
     constraint, pivots = _constraint(whole, kept, columns, keep)
     return ClusterSolution(
@@ -298,9 +299,12 @@ def _regularity(columns: Array) -> Array:
 
 
 def _independent(
-    problem: ClusterProblem, explored: ClosedConfigurations, mobility: int
+    problem: ClusterProblem, explored: ClosedConfigurations, mobility: int, labels: Sequence[str]
 ) -> tuple[tuple[int, ...], list[str]]:
-    """The independent columns: the file's if it marks enough, else the best; and notes."""
+    """The independent columns: the file's if it marks enough, else the best; and notes.
+
+    ``labels``: the names of columns as independent ones.
+    """
     columns = problem.columns
     forced = [i for i, c in enumerate(columns) if c.chosen]
     open_ = [i for i, c in enumerate(columns) if c.chosen is None]
@@ -310,7 +314,7 @@ def _independent(
         choice = tuple(sorted(forced + open_))
     else:
         choice = choose_independent(problem, explored.around[1], forced, open_, mobility)
-        picked = few([columns[i].label for i in choice if i in open_], 8)
+        picked = few([labels[i] for i in choice if i in open_], 8)
         note = (
             f"cluster '{problem.name}': {picked} chosen as independent by conditioning, "
             "as the file does not say"
@@ -320,10 +324,10 @@ def _independent(
     if singular is not None:
         others = choose_independent(problem, explored.around[1], [], range(len(columns)), mobility)
         raise DescriptionError(
-            f"{few([columns[i].label for i in choice], 8)} cannot be the independent coordinates: "
+            f"{few([labels[i] for i in choice], 8)} cannot be the independent coordinates: "
             "at every configuration tried, motions of the cluster leave them at rest "
             f"(singular value {singular:.1g}); take "
-            f"{few([columns[i].label for i in others], 8)}",
+            f"{few([labels[i] for i in others], 8)}",
             first_source(problem),
         )
     return choice, []
