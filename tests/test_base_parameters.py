@@ -12,6 +12,7 @@ from cases import few
 from mechanisms import random_mechanism
 from oracle import Oracle, parent_joint
 from test_quantities import SPATIAL, link, spatial
+from texts import screw_leg
 
 import robomodel as rm
 from benchmarks.shared.chains import chain
@@ -412,3 +413,14 @@ def test_words_of_a_floating_robot_with_rotors(capsys: pytest.CaptureFixture[str
 def test_nothing_moves() -> None:
     still = rm.load('<robot name="r"><link name="a"/></robot>')
     assert rm.base_parameters(still).rank == 0
+
+
+@pytest.mark.parametrize("leading", ["nut", "stroke", "trunnion"])
+def test_base_parameters_do_not_depend_on_which_joints_are_independent(leading: str) -> None:
+    """A screw's trunnion turns back within the range: the nut is fast there, others count, too."""
+    knee, other = (rm.load(screw_leg("nut", 1.0), independent=[x]) for x in ("knee", leading))
+    mine, its = rm.base_parameters(knee), rm.base_parameters(other)
+    assert its.pivots == mine.pivots
+    np.testing.assert_allclose(its.matrix, mine.matrix, rtol=1e-5, atol=1e-7)
+    assert its.gap.kept > 1e-4
+    assert its.gap.dropped < 1e-12

@@ -17,10 +17,12 @@ from robomodel.errors import UnknownNameError, as_names, did_you_mean
 from robomodel.identification.regressors import regressor
 from robomodel.identification.units import Units
 from robomodel.model.arguments import as_array
+from robomodel.model.elements import columns_of
 from robomodel.model.model import Model
 from robomodel.model.parameters import count, parameters
 from robomodel.reach.drawing import drawn
 from robomodel.reach.limb import limb_bodies
+from robomodel.reach.rotors import rotors
 from robomodel.scalars import stack, unstack
 from robomodel.tolerances import NOTHING, SINGULAR, TINY
 
@@ -178,10 +180,14 @@ def _row_space(
     q = np.repeat(drawn(model, rng, CONFIGURATIONS, start), times, axis=0)
     states = len(q)
     units = Units.of(model)
-    v, a = rng.normal(size=(2, states, model.nv)) * units.velocities
-    y = regressor(model, q, units.rate * v, units.rate**2 * a, backend="numpy")
+    drawn_v, drawn_a = rng.normal(size=(2, states, model.nv))
+    rates, across = _comparable(model, q, units)
+    v = units.rate * np.einsum("nij,nj->ni", rates, drawn_v)
+    along = np.einsum("nij,nj->ni", across, model.constraint_bias(q, v))
+    a = np.einsum("nij,nj->ni", rates, units.rate**2 * drawn_a - along)
+    y = regressor(model, q, v, a, backend="numpy")
     weights = np.diag(units.velocities)
-    seen = [weights if rows is None else weights[rows]] * states
+    seen = [weights[rows]] * states if rows else [*np.swapaxes(rates, 1, 2)]
     if contacts:
         felt = [_felt(model, q, frame, units.length) for frame in contacts]
         seen = _beside(seen, np.concatenate(felt, axis=1))
@@ -192,6 +198,29 @@ def _row_space(
     lengths = np.linalg.norm(scaled, axis=1, keepdims=True)
     orthonormal: Array = np.linalg.qr((scaled / lengths).T)[0].T
     return orthonormal, scale, gap
+
+
+def _comparable(model: Model, q: Array, units: Units) -> tuple[Array, Array]:
+    """Independent velocities (n, nv, nv) by comparable rates, and these (n, nv, ·) by all joints'.
+
+    The rates are orthonormal, without those of rotors, whichever joints are independent: next to
+    dead points of these others would turn so fast that no other parameters count.
+    """
+    rates = np.zeros((len(q), model.nv, model.nv))
+    across = np.zeros((len(q), model.nv, model.n_joint_velocities))
+    g = model.constraint_jacobian(q)
+    for cluster in model.clusters:
+        columns, turned = columns_of(model, cluster), rotors(model, cluster)
+        unit = np.array([units.length if column.length else 1.0 for column in columns])
+        kept = [n for n, each in enumerate(columns) if cluster.bodies[each.link] not in turned]
+        mine = g[:, cluster.spanning_v, cluster.v] / unit[:, None]
+        if np.linalg.matrix_rank(mine[0, kept]) < cluster.nv:
+            kept = [*range(len(columns))]
+        basis, triangle = np.linalg.qr(mine[:, kept])
+        rates[:, cluster.v, cluster.v] = np.linalg.inv(triangle)
+        rows = cluster.spanning_v.start + np.array(kept, dtype=np.intp)
+        across[:, cluster.v, rows] = np.swapaxes(basis / unit[kept, None], 1, 2)
+    return rates, across
 
 
 def _felt(model: Model, q: Array, frame: FrameKey, length: float) -> Array:
