@@ -252,6 +252,26 @@ def test_written_and_read_back(name: str, form: str, tmp_path) -> None:
             assert getattr(one, what) == pytest.approx(getattr(other, what)), what
 
 
+@pytest.mark.parametrize("reduction", ["", "<mechanicalReduction>1</mechanicalReduction>"])
+def test_ratios_of_rotors_stand_for_reductions_in_mujoco(reduction: str) -> None:
+    """The rotor's ratio is what its actuator has, whatever reduction the transmission says."""
+    more = "" if reduction else "<mechanicalReduction>3</mechanicalReduction>"
+    ends = '<joint name="j">{}</joint><actuator name="m">{}<rotor inertia="1e-5" ratio="6"/>{}'
+    text = robot(
+        link("a"), joint("j", "base", "a", kind="revolute", more=limited(300)),
+        '<transmission name="t"><type>transmission_interface/SimpleTransmission</type>'
+        + ends.format(more, reduction, '<motor effort="2" velocity="100"/></actuator>')
+        + "</transmission>",
+    )  # fmt: skip
+    model, stream = rm.load(text), io.StringIO()
+    assert rm.torque_limits(model, model.neutral(), **NUMPY)[1] == pytest.approx(12.0)
+    rm.write_mjcf(model, stream)
+    np.testing.assert_allclose(moment(stream.getvalue())[0, 0], 6.0)
+    np.testing.assert_allclose(most(stream.getvalue())[0, 0], 12.0)
+    (again,), (motor,) = rm.load(stream.getvalue(), format="mjcf").actuators, model.actuators
+    assert (again.joint, again.terms) == (motor.joint, motor.terms)
+
+
 def test_joints_of_an_open_tree_have_one_motor_each() -> None:
     """Simulators know no differentials in URDF; who does shall not count its motors twice."""
     model, stream = rm.load(TEXTS["without rotors"]), io.StringIO()

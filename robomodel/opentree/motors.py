@@ -28,6 +28,7 @@ from robomodel.model.derived import cached_on_model
 from robomodel.model.model import Model
 from robomodel.opentree.passive import moving_joints, rates_of
 from robomodel.reach.ranges import JointRange, limb_ranges
+from robomodel.tolerances import SAME
 
 # --- actuators ------------------------------------------------------------------------------------
 
@@ -41,14 +42,13 @@ def with_actuators(model: Model, description: Description) -> Description:
     """
     actuators = {each.name: each for each in model.actuators}
     if any(each.actuators for each in description.transmissions):
-        return replace(
-            description,
-            transmissions=tuple(
-                replace(each, actuators=tuple(_limited_end(each, end, actuators)
-                                              for end in each.actuators))
-                for each in description.transmissions
-            ),
+        limited = (
+            replace(each, actuators=tuple(_limited_end(each, end, actuators)
+                                          for end in each.actuators))
+            for each in description.transmissions
         )  # fmt: skip
+        transmissions = (x for each in limited for x in _as_rotors_turn(each, actuators))
+        return replace(description, transmissions=tuple(transmissions))
     names = {joint.name for joint in description.joints}
     motors = {joint.name: joint.motor for joint in description.joints if joint.motor}
     added = []
@@ -59,6 +59,32 @@ def with_actuators(model: Model, description: Description) -> Description:
             ends = (TransmittedJoint(each.joint),), (ActuatorEnd(each.name, motor=motor),)
             added.append(Transmission(each.name, SIMPLE, *ends))
     return replace(description, transmissions=(*description.transmissions, *added))
+
+
+def _as_rotors_turn(
+    transmission: Transmission, actuators: Mapping[str, Actuator]
+) -> Iterator[Transmission]:
+    """The transmission, or one for each actuator if rotors' ratios stand for its reductions."""
+    terms = [*actuator_terms(transmission)]
+    turns = [actuators[end.name or named[0][0]] for end, named in terms
+             if (end.name or named[0][0]) in actuators]  # fmt: skip
+    if len(turns) < len(terms) or all(
+        _alike(dict(each.terms), {name: k for name, k in named if k})
+        for each, (_, named) in zip(turns, terms, strict=True)
+    ):
+        yield transmission
+        return
+    for each, (end, _) in zip(turns, terms, strict=True):
+        joints = tuple(TransmittedJoint(name, reduction=k) for name, k in each.terms)
+        alone = (replace(end, role="", reduction=None),)
+        yield Transmission(each.name, SIMPLE if len(joints) == 1 else "motor", joints, alone)
+
+
+def _alike(one: Mapping[str, float], other: Mapping[str, float]) -> bool:
+    """True if these are the same ratios of the same joints, but for rounding."""
+    return one.keys() == other.keys() and all(
+        math.isclose(k, other[name], rel_tol=SAME) for name, k in one.items()
+    )
 
 
 def _limited_end(
