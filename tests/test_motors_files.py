@@ -387,3 +387,13 @@ def test_mujoco_has_the_force_of_a_curve_at_rest(
     for rate in (0.0, 9.0, 29.0):
         own, its = (rm.torque_limits(x, x.neutral(), [rate])[1][0] for x in (model, again))
         assert its == pytest.approx(own)
+
+
+@pytest.mark.parametrize("leading", [("ankle_link", "ankle_rotor"), ("knee_link", "ankle_rotor")])
+def test_a_rotor_has_one_motor_whichever_joints_are_independent(leading: tuple[str, str]) -> None:
+    """Of a belt over two joints the rotor and a joint may be independent: it has its motor once."""
+    names = ["hip_ry_link_joint", *(f"{name}_joint" for name in leading)]
+    model = rm.load(rm.robots.path("belt_leg"), independent=names)
+    joints = [each.joint for each in model.actuators]
+    assert joints.count("ankle_rotor_joint") == 1
+    assert len(set(joints)) == len(joints)

@@ -371,7 +371,9 @@ def _of_joints(
     several joints (differentials, parallel belts), each joint takes an unused rotor with the fewest
     other joints.
     """
-    rotors = tree.shafts(motors)
+    # an independent rotor without a file's motor has an actuator of its own, and no second one
+    rotors = {name: terms for name, terms in tree.shafts(motors).items()
+              if not tree.joints[name].independent or motors.keys() & dict(terms)}  # fmt: skip
     motorized = [joint.cluster for joint in tree.joints.values() if joint.name in motors]
 
     def driven_by_others(joint: Joint) -> bool:
