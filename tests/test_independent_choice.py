@@ -292,3 +292,31 @@ def test_a_rotor_that_is_independent_moves_no_robot(marked: bool) -> None:
     assert np.max(np.abs(model.residual(q))) < 1e-9
     crank = model.joint_names.index("j_crank")
     assert model.constraint_jacobian(q)[crank, 0] == pytest.approx(1 / 9)
+
+
+@pytest.mark.parametrize(
+    "leading", [("pitch", "roll"), ("left", "right"), ("pitch", "left"), ("roll", "right")]
+)
+@pytest.mark.parametrize(
+    ("more", "pitch"),
+    [('<initial position="0.4"/><limit/>', 0.4), ('<limit lower="0.2" upper="1.2"/>', 0.2)],
+    ids=["initial", "limit"],
+)
+def test_differentials_start_alike_whichever_joints_are_independent(
+    leading: tuple[str, str], more: str, pitch: float
+) -> None:
+    """Their motors follow to where the file puts the joints, within limits."""
+    kind = "continuous" if "initial" in more else "revolute"
+    text = robot(
+        *(link(name) for name in ("carrier", "hand", "a", "b")),
+        joint("pitch", "base", "carrier", axis="0 1 0", kind=kind, more=more),
+        joint("roll", "carrier", "hand", axis="1 0 0"),
+        joint("left", "base", "a", axis="0 1 0"),
+        joint("right", "base", "b", axis="0 1 0"),
+        coupling("one", {"left": 1.0, "pitch": -3.0, "roll": -3.0}),
+        coupling("other", {"right": 1.0, "pitch": -3.0, "roll": 3.0}),
+    )
+    model = rm.load(text, independent=leading)
+    q = model.joint_positions(model.neutral())
+    for name, position in {"pitch": pitch, "roll": 0.0, "left": 3 * pitch}.items():
+        assert q[name] == pytest.approx(position, abs=1e-12)

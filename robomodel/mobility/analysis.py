@@ -22,7 +22,7 @@ from robomodel.description import Loop, Vec3
 from robomodel.description.poses import sine
 from robomodel.errors import DescriptionError, Source, few
 from robomodel.mechanism.blocks import blocks
-from robomodel.mechanism.closure import COUNTS, Geometry, close
+from robomodel.mechanism.closure import COUNTS, Geometry, LinearCoupling, close
 from robomodel.mechanism.constraints import (
     Constraint,
     Link,
@@ -70,7 +70,7 @@ from robomodel.mobility.exploration import (
 )
 from robomodel.scalars import Scalar, held, value_of
 from robomodel.spatial import UNIT
-from robomodel.tolerances import CLOSED, NOTHING, PARALLEL, SAME, SINGULAR
+from robomodel.tolerances import CLOSED, NOTHING, PARALLEL, SAME, SINGULAR, WITHIN
 
 if TYPE_CHECKING:
     from numpy.polynomial import Polynomial as Power
@@ -721,10 +721,13 @@ def _explicit_neutral(
 ) -> Array:
     """The cluster's q at the start, within the limits.
 
-    Those of a dependent joint count if it follows one independent joint alone.
+    Those of a dependent joint count if it follows one independent joint alone. With several
+    freedoms joints that one coupling alone ties lead nothing, whichever are independent.
     """
     geometry = problem.geometry
     start, nq = position_starts(geometry, independent)
+    if nq > 1 and (led := _led_start(problem)) is not None:
+        return np.concatenate([led[geometry.links[link].positions] for link in start])
     q = np.zeros(nq)
     for link, at in start.items():
         joint = geometry.links[link].joint
@@ -734,6 +737,42 @@ def _explicit_neutral(
         if geometry.links[link].joint.nq == 1:
             q[at] = _within_limits(float(q[at]), curves[at], problem)
     return q
+
+
+def _led_start(problem: ClusterProblem) -> Array | None:
+    """Positions (nq,) where joints that one coupling alone ties follow the others at their starts.
+
+    Of a coupling's joints the fastest follows. None where couplings do not end so, a follower has a
+    start of its own, or limits of followers are passed.
+    """
+    geometry, columns, result = problem.geometry, problem.columns, problem.start.copy()
+    left, led = list(geometry.linear), list[tuple[int, LinearCoupling]]()
+    while left:
+        used = Counter(n for each in left for n, _ in each.terms)
+        ends = [(abs(k), not columns[geometry.links[n].v].follower, n, each)
+                for each in left for n, k in each.terms if used[n] == 1]  # fmt: skip
+        if not ends:
+            return None
+        _, _, n, each = min(ends, key=lambda end: (end[1], end[0], end[2]))
+        left.remove(each)
+        led.append((n, each))
+    followers = {n for n, _ in led}
+    curved = geometry.loop_joints or geometry.polynomials
+    if curved or any(result[geometry.links[n].q] for n in followers):
+        return None
+    for n, link in enumerate(geometry.links):
+        if n not in followers and link.joint.nq == 1:
+            low, high = columns[link.v].limits
+            result[link.q] = min(max(result[link.q], low), high)
+    for n, each in reversed(led):
+        terms = dict(each.terms)
+        factor, place = terms.pop(n), geometry.links[n].q
+        others = sum(k * result[geometry.links[i].q] for i, k in terms.items())
+        result[place] = (each.offset - others) / factor
+        low, high = columns[geometry.links[n].v].limits
+        if not low - WITHIN <= result[place] <= high + WITHIN:
+            return None
+    return result
 
 
 def _within_limits(q: float, curves: Mapping[int, Power], problem: ClusterProblem) -> float:
