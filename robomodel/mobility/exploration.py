@@ -135,14 +135,14 @@ def _apart(problem: ClusterProblem, at: Array, q: Array) -> Array:
 def _closed_in_parts(
     problem: ClusterProblem, q: Array, ranges: tuple[Array, Array], rng: np.random.Generator
 ) -> Array:
-    """Guesses (n, nq) in which each part of the linkage is closed; as they are where none can be.
+    """Guesses (n, nq) in which each part of the linkage is closed; as they are where one cannot be.
 
     A part that does not close from its guess begins anew, anywhere.
     """
     geometry, enough = problem.geometry, problem.tolerance.gap
-    guesses, q = q, q.copy()
+    guesses, q, going = q, q.copy(), np.arange(len(q))
     for part in parts_of(geometry):
-        open_ = np.arange(len(q))
+        open_ = going
         for _ in range(6):
             reached, gaps = part.closed(geometry, q[open_], problem.tolerance.rank)
             q[open_[gaps <= enough]] = reached[gaps <= enough]
@@ -151,8 +151,9 @@ def _closed_in_parts(
                 break
             drawn = random_positions(geometry, ranges, rng, len(open_))
             q[np.ix_(open_, part.positions)] = drawn[:, part.positions]
-        q = np.delete(q, open_, axis=0)
-    return q if len(q) else guesses
+        q[open_] = guesses[open_]  # the linkage may close, as a Delta whose plate can turn out
+        going = np.setdiff1d(going, open_)
+    return q
 
 
 def explore(
