@@ -5,12 +5,19 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from texts import joint, link, loop, robot
+import pytest
+from texts import INERTIAL, joint, link, loop, robot
 
 import robomodel as rm
+from robomodel.dynamics.actuators.envelopes import joint_envelopes
 from robomodel.model.spins import find_spins
 
 MOTOR = '<motor effort="5" velocity="3"/>'
+HEAVY = (
+    '<inertial><origin xyz="0 0.4 0"/><mass value="9"/>'
+    '<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
+)
+STROKE = '<limit lower="-0.4" upper="0.4" effort="9" velocity="9"/>'
 
 
 def numbers(*values: float) -> str:
@@ -59,3 +66,68 @@ def test_a_delta_whose_spins_are_locked_moves_as_its_loops_say() -> None:
         np.testing.assert_allclose(
             rm.aba(model, q, v, tau), rm.aba(model, q, v, tau, method="lagrange"), rtol=1e-9
         )
+
+
+def rocker(*rod: str) -> str:
+    """A crank at the origin, a heavy rocker 1 above, and what is between their tips, 1.1 apart."""
+    return robot(
+        *map(link, ("crank", "rod")), link("rocker", HEAVY),
+        joint("crank", "base", "crank", axis="1 0 0", more=MOTOR),
+        joint("rocker", "base", "rocker", "0 0 1", axis="1 0 0"),
+        *rod,
+    )  # fmt: skip
+
+
+RODS = {
+    "on the crank": (
+        joint("ball", "crank", "rod", "0 0.2 0", kind="spherical"),
+        loop("eye", "spherical", "rod", "rocker", "0 0 1.1", "0 0.5 0", more=""),
+    ),
+    "on the rocker": (
+        joint("ball", "rocker", "rod", "0 0.5 0", kind="spherical"),
+        loop("eye", "spherical", "crank", "rod", "0 0.2 0", "0 0 1.1", more=""),
+    ),
+    "between loops": (
+        joint("ball", "base", "rod", "0 0.2 0", kind="floating"),
+        loop("foot", "spherical", "crank", "rod", "0 0.2 0", "0 0 0", more=""),
+        loop("eye", "spherical", "rod", "rocker", "0 0 1.1", "0 0.5 0", more=""),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("rod", RODS)
+def test_spins_do_not_count_where_a_joint_turns_back(rod: str) -> None:
+    """A rocker turns back where crank and rod are in line: it rests, and the crank does not.
+
+    Its tip is there at 1.1 ± 0.2 from the crank's axis: by the law of cosines.
+    """
+    model = rm.load(rocker(*RODS[rod]))
+    assert model.nv == 2
+    assert rm.load(rocker(*RODS[rod]), spins="locked").nv == 1
+    (row,) = joint_envelopes(model)
+    assert row.joint == "rocker"
+    found = {each.position: each.kind for each in row.dead_points if each.kind != "motors rest"}
+    # the tip at angle a is 0.5 cos a ahead and 1 + 0.5 sin a above
+    ends = [math.asin(far**2 - 1.25) for far in (0.9, 1.3)]
+    np.testing.assert_allclose(sorted(found), sorted(ends), atol=1e-6)
+    assert set(found.values()) == {"it rests"}
+
+
+@pytest.mark.parametrize("barrel", ["", INERTIAL])
+def test_cylinders_spin_with_or_without_a_heavy_barrel(barrel: str) -> None:
+    """A lever on a cylinder, whose ball carries a barrel that may have no mass: cosines' law."""
+    text = robot(
+        link("barrel", barrel), link("piston"), link("lever", HEAVY),
+        joint("lever", "base", "lever", axis="1 0 0"),
+        joint("ball", "base", "barrel", "0 0.3 0", kind="spherical"),
+        joint("stroke", "barrel", "piston", "0 -0.15 0.2", kind="prismatic", axis="0 -0.6 0.8",
+              more=STROKE),
+        loop("eye", "spherical", "piston", "lever", "0 -0.15 0.2", "0 0 0.4", more=""),
+    )  # fmt: skip
+    locked = rm.load(text, spins="locked")
+    assert (rm.load(text).nv, locked.nv) == (2, 1)
+    assert rm.limb_joints(rm.load(text)) == rm.limb_joints(locked) == ("lever",)
+    for angle in (-0.3, 0.2, 0.4):
+        q = locked.configuration({"lever": angle})
+        far = math.sqrt(0.3**2 + 0.4**2 + 2 * 0.3 * 0.4 * math.sin(angle))
+        assert float(locked.joint_positions(q)["stroke"]) == pytest.approx(far - 0.5, abs=1e-9)

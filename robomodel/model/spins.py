@@ -27,7 +27,7 @@ from robomodel.description.poses import (
     second_axis,
     vec,
 )
-from robomodel.errors import few
+from robomodel.errors import DescriptionError, few
 from robomodel.mechanism.closure import Geometry, ToNearest, close
 from robomodel.mechanism.constraints import Coincident
 from robomodel.mechanism.joints import Prismatic, Revolute, Spherical
@@ -270,12 +270,11 @@ def locked(description: Description, model: Model, spins: Sequence[Spin]) -> Des
     placements = {frame.name: frame.placement for frame in model.frames}
     loops = []
     for spin in spins:
-        top, base, (rotation, origin), axes = _universal(model, spin)
+        ball, axes = _universal(model, spin)
         rod = elements[model.joints[spin.body].name]
-        carrier = elements[model.joints[top].name].parent
         ends = []
-        for link, (turn, at) in ((carrier, base), (rod.child, (rotation, origin))):
-            on_body = Pose(vec(turn.T @ (origin - at)), rows3(turn.T @ axes))
+        for link, (turn, at) in ((ball.carrier, ball.base), (ball.link, ball.pose)):
+            on_body = Pose(vec(turn.T @ (ball.center - at)), rows3(turn.T @ axes))
             ends.append(Anchor(link, compose(inverse(placements[link]), on_body)))
         name = f"spin of {rod.name}"
         while name in names:
@@ -303,26 +302,85 @@ def locked(description: Description, model: Model, spins: Sequence[Spin]) -> Des
 _Frame = tuple[Array, Array]  # rotation, origin
 
 
-def _universal(model: Model, spin: Spin) -> tuple[int, _Frame, _Frame, Array]:
-    """A rod's ball, of which the first body is given, as a universal joint at its cluster's start.
+class _Ball(NamedTuple):
+    """A ball between two links, at a cluster's start: poses of their bodies, and its center.
 
-    Also the poses of what carries it and of the rod, and axes: on the former, on the rod, its line.
+    ``turns`` (3, nv): angular velocities of the rod on what carries it.
+    """
+
+    carrier: str
+    base: _Frame
+    link: str
+    pose: _Frame
+    center: Array
+    turns: Array
+
+
+def _universal(model: Model, spin: Spin) -> tuple[_Ball, Array]:
+    """A rod's ball as a universal joint at its cluster's start.
+
+    Its axes are: on what carries the rod, on the rod, the rod's line.
     """
     cluster = model.clusters[model.nodes[spin.body].cluster]
-    poses, twists = kinematics(cluster.geometry, np.array(cluster.start))
-    local = spin.body - cluster.bodies[0]
-    top, above = local, cluster.geometry.links[local].parent
-    while above >= 0 and not _weighs(model, cluster.bodies[above]):  # parts of the ball
-        top, above = above, cluster.geometry.links[above].parent
-    base = (np.eye(3), np.zeros(3)) if above < 0 else poses[above]
-    line = poses[local][0] @ spin.line
-    turns = (twists[local] - twists[above] if above >= 0 else twists[local])[:3]
-    first = _swung_about(model, cluster, line, turns)
+    place = kinematics(cluster.geometry, np.array(cluster.start))
+    line = place[0][spin.body - cluster.bodies[0]][0] @ spin.line
+    ball = _ball(model, cluster, spin, line, *place)
+    first = _swung_about(model, cluster, line, ball.turns)
     if first is None:
-        first = np.cross(line, base[0][:, int(np.argmin(np.abs(base[0].T @ line)))])
+        rotation = ball.base[0]
+        first = np.cross(line, rotation[:, int(np.argmin(np.abs(rotation.T @ line)))])
         first /= np.linalg.norm(first)
-    axes = np.stack([first, np.cross(line, first), line], axis=1)
-    return cluster.bodies[top], base, poses[local], axes
+    return ball, np.stack([first, np.cross(line, first), line], axis=1)
+
+
+def _ball(
+    model: Model, cluster: Cluster, spin: Spin, line: Array, poses: list[_Frame], twists: Array
+) -> _Ball:
+    """A ball of a rod with this line: of the tree, or of a loop, as where the rod floats.
+
+    In the tree it is joints that meet in the origin of one link, with bodies without mass between.
+    """
+    links, local = cluster.geometry.links, spin.body - cluster.bodies[0]
+    elements = {joint.name: joint for joint in model.description.joints}
+
+    def between(carrier: str, above: int, link: str, below: int, center: Array) -> _Ball:
+        turns = (twists[below] - twists[above] if above >= 0 else twists[below])[:3]
+        base = (np.eye(3), np.zeros(3)) if above < 0 else poses[above]
+        return _Ball(carrier, base, link, poses[below], center, turns)
+
+    def moved(body: int, center: Array) -> tuple[Array, Array]:
+        """By a joint: angular velocities (3, nv), and velocities of a point of what it carries."""
+        own = twists[body][:, list(links[body].freedoms)]
+        return own[:3], own[3:] + np.cross(own[:3], center, axisa=0, axisc=0)
+
+    below, size = local, cluster.geometry.scale
+    while below >= 0 and (below == local or not _weighs(model, cluster.bodies[below])):
+        above, center, ways = below, poses[below][1], np.zeros((3, 0))
+        while above >= 0 and (above == below or not _weighs(model, cluster.bodies[above])):
+            turning, sliding = moved(above, center)
+            if np.max(np.abs(sliding), initial=0.0) > WRITTEN * size:
+                break
+            ways, top, above = np.hstack([ways, turning]), above, links[above].parent
+        if np.linalg.norm(line - ways @ np.linalg.pinv(ways) @ line) < WRITTEN:
+            joints = [elements[model.joints[cluster.bodies[body]].name] for body in (top, below)]
+            return between(joints[0].parent, above, joints[1].child, below, center)
+        below = links[below].parent
+
+    frames = {frame.name: frame for frame in model.frames}
+    rotation, origin = poses[local]
+    balls = [loop for loop in model.description.loops if loop.type == "spherical"]
+    ends = [(loop.predecessor, loop.successor) for loop in balls]
+    for mine, other in [*ends, *((two, one) for one, two in ends)]:
+        body = frames[other.link].body
+        inside = body in cluster.bodies
+        if frames[mine.link].body == spin.body and not (inside and not _weighs(model, body)):
+            at = compose(frames[mine.link].placement, mine.origin).xyz
+            above = body - cluster.bodies[0] if inside else -1
+            return between(other.link, above, mine.link, local, origin + rotation @ np.array(at))
+    rod = model.joints[spin.body].name
+    raise DescriptionError(
+        f"'{rod}' spins without a ball that could be locked", elements[rod].source
+    )
 
 
 def _swung_about(model: Model, cluster: Cluster, line: Array, turns: Array) -> Array | None:
@@ -359,8 +417,8 @@ def hinged(model: Model) -> Description:
     axes_of: dict[str, Array] = {}  # of the universal joint, in the rods' axes
     for spin in find_spins(model):
         rod = elements[model.joints[spin.body].name]
-        _, _, (rotation, _), axes = _universal(model, spin)
-        axes_of[rod.name] = np.array(placements[rod.child].rotation).T @ rotation.T @ axes
+        found, axes = _universal(model, spin)
+        axes_of[rod.name] = np.array(placements[rod.child].rotation).T @ found.pose[0].T @ axes
     locks = {}
     for loop in model.description.loops:
         for joint in elements.values():

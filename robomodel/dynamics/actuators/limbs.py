@@ -203,7 +203,7 @@ def condition(ratios: Array) -> Array:
 def loose(model: Model, body: int, q: Array) -> Array:
     """The motion of a joint's cluster in which it and those beside it rest, as far as they can.
 
-    Not-a-number at change points.
+    Of several, as where rods spin, that which turns motors most. Not-a-number at change points.
     """
     cluster = model.clusters[model.nodes[body].cluster]
     (basis,) = motions(model, cluster, q[None])
@@ -211,7 +211,9 @@ def loose(model: Model, body: int, q: Array) -> Array:
         return np.full(len(basis), np.nan)
     rows = columns_of(model, cluster, beside(model, body))
     at_rest = basis[rows] / ClusterMotion.of(model, cluster).unit[rows, None]
-    return np.asarray(basis @ np.linalg.svd(at_rest)[2][-1])
+    still = basis @ np.linalg.svd(at_rest)[2][len(rows) - 1 :].T
+    most = np.linalg.svd(motor_rows(model)[:, cluster.spanning_v] @ still)[2][0]
+    return np.asarray(still @ most)
 
 
 def singular_places(
