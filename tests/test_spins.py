@@ -131,3 +131,11 @@ def test_cylinders_spin_with_or_without_a_heavy_barrel(barrel: str) -> None:
         q = locked.configuration({"lever": angle})
         far = math.sqrt(0.3**2 + 0.4**2 + 2 * 0.3 * 0.4 * math.sin(angle))
         assert float(locked.joint_positions(q)["stroke"]) == pytest.approx(far - 0.5, abs=1e-9)
+
+
+@pytest.mark.parametrize("rod", RODS)
+def test_ways_to_close_are_told_apart_by_more_than_spins(rod: str) -> None:
+    """With the crank at rest the rocker's tip is where two circles meet, however its rod spins."""
+    model = rm.load(rocker(*RODS[rod]))
+    (study,) = rm.validate(model).linkages
+    assert study.branches == 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -17,7 +17,7 @@ from robomodel.mechanism.copies import as_written
 from robomodel.mobility.exploration import AS_GOOD, conditioning
 from robomodel.model.elements import Cluster, Joint, spanning_start, units_of
 from robomodel.model.model import Model
-from robomodel.model.spins import find_spins
+from robomodel.model.spins import find_spins, joints_of_balls
 from robomodel.reach import dead_points
 from robomodel.reach.crossings import unwound
 from robomodel.reach.curves import Curve, Singularity, curves
@@ -262,7 +262,7 @@ def study(model: Model, cluster: Cluster, rotors: Turned, before: Known) -> Link
     sweeps = _with_ranges(model, motion, start, columns, reaches.halves)
     gaps = [sweep.gap for sweep in sweeps] + [float(np.max(motion.geometry.gap(samples)))]
     states = len(samples) + sum(len(sweep.joints) for sweep in sweeps)
-    branches, continuum = _branches(motion, start, rng)
+    branches, continuum = _branches(motion, start, rng, joints_of_balls(model))
     file_start = _file_start(model, cluster)
     residuals, linear = np.abs(motion.geometry.evaluate(file_start)[0]), motion.geometry.linear
     couplings = zip(linear, residuals[len(residuals) - len(linear) :], strict=True)
@@ -468,14 +468,15 @@ def _start_condition(motion: ClusterMotion, q: Array, leading: _Leading) -> floa
 
 
 def _branches(
-    motion: ClusterMotion, start: Array, rng: np.random.Generator
+    motion: ClusterMotion, start: Array, rng: np.random.Generator, balls: Collection[str]
 ) -> tuple[list[Array], bool]:
     """Configurations of other ways to close with the same independent joints, nearest first.
 
     And whether there is a continuum of ways, in which others move while these rest: none of these
-    are among them.
+    are among them. Ways that differ in joints of ``balls`` alone, of rods that spin, are one.
     """
     columns, count = list(motion.cluster.columns), RANDOM_STARTS
+    telling = [n for n, column in enumerate(motion.columns) if column.joint not in balls]
     moves = rng.uniform(-math.pi, math.pi, (count, len(motion.columns))) * motion.unit
     moves[:, columns] = 0.0
     guesses = motion.geometry.integrate(np.broadcast_to(start, (count, len(start))), moves)
@@ -485,7 +486,7 @@ def _branches(
         differences = [
             motion.wrapped(motion.geometry.difference(q0, each)) for q0 in configurations
         ]
-        if min(float(np.max(np.abs(x))) for x in differences) > 1e-4:
+        if min(float(np.max(np.abs(x[telling]), initial=0.0)) for x in differences) > 1e-4:
             configurations.append(motion.geometry.integrate(start, differences[0] * motion.unit))
     found = np.array(configurations)
     k = np.delete(motion.geometry.evaluate(found)[1] * motion.unit, columns, axis=2)
