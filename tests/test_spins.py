@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -139,3 +140,16 @@ def test_ways_to_close_are_told_apart_by_more_than_spins(rod: str) -> None:
     model = rm.load(rocker(*RODS[rod]))
     (study,) = rm.validate(model).linkages
     assert study.branches == 2
+
+
+def test_free_bodies_in_loops_close_from_where_mjcf_draws_them(tmp_path: Path) -> None:
+    """A Delta that is drawn closed stays so: a plate that begins at the origin tilts by 1.1 rad."""
+    pytest.importorskip("mujoco")
+    path = tmp_path / "delta.xml"
+    model = rm.load(delta())
+    for _ in range(2):  # and what was read is written again
+        rm.write_mjcf(model, path)
+        model = rm.load(path)
+        found = model.joint_positions(model.neutral())
+        np.testing.assert_allclose(found["free"], [0, 0, -0.4, 0, 0, 0, 1], atol=1e-9)
+        np.testing.assert_allclose([found[f"arm{n}"] for n in range(3)], 0.0, atol=1e-9)

@@ -277,9 +277,10 @@ class Joint:
 
     ``axis`` is in the child's frame and need not be a unit vector here. ``independent`` is None
     where the file has none, one value for the joint or one for each of its freedoms. ``pitch``
-    (screw only) is metres per radian. ``initial`` is where loop closing starts from. ``damping``
-    and dry ``friction`` resist each of its velocities; a spring of ``stiffness`` pulls it to
-    ``reference`` (joints of one degree of freedom, and spherical ones, whose reference is zero);
+    (screw only) is metres per radian. ``initial`` is where loop closing starts from, and
+    ``initial_pose`` that of floating joints. ``damping`` and dry ``friction`` resist each of its
+    velocities; a spring of ``stiffness`` pulls it to ``reference`` (joints of one degree of
+    freedom, and spherical ones, whose reference is zero);
     within half its ``deadband``, the width of its play, it does nothing.
     ``motor`` drives the joint, at the shaft of its rotor where it has one.
     ``damping_reverse`` and ``friction_reverse`` are those at negative velocity (None: the same);
@@ -317,6 +318,7 @@ class Joint:
     stribeck_velocity: float = 0.0
     bias: float = 0.0
     delay: float = 0.0
+    initial_pose: Pose = AT_ORIGIN
 
 
 @dataclass(frozen=True, slots=True)

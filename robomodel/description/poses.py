@@ -282,8 +282,17 @@ def distance(one: Anchor, other: Anchor, poses: Mapping[str, Pose]) -> float:
 
 
 def initial_positions(joints: Sequence[Joint]) -> Positions:
-    """The initial positions of joints of one freedom that have one."""
-    return {j.name: (j.initial,) for j in joints if j.initial and j.type in ONE_DOF}
+    """The initial positions of joints of one freedom, and of floating ones, that have one."""
+    hinges = {j.name: (j.initial,) for j in joints if j.initial and j.type in ONE_DOF}
+    free = {j.name: floating_position(j.initial_pose) for j in joints
+            if j.initial_pose != AT_ORIGIN}  # fmt: skip
+    return hinges | free
+
+
+def floating_position(pose: Pose) -> tuple[float, ...]:
+    """The position of a floating joint at a pose: x, y, z, and the quaternion x, y, z, w."""
+    w, x, y, z = quaternion_of_rotation(pose.rotation)
+    return (*pose.xyz, x, y, z, w)
 
 
 def link_poses(description: Description, positions: Positions | None = None) -> dict[str, Pose]:

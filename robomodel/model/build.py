@@ -22,6 +22,7 @@ from robomodel.arrays import Array
 from robomodel.description import GRAVITY, ONE_DOF, Description
 from robomodel.description import Loop as LoopElement
 from robomodel.description.angles import in_words, with_right_angles
+from robomodel.description.poses import floating_position
 from robomodel.errors import (
     DescriptionError,
     DescriptionWarning,
@@ -608,6 +609,8 @@ class ConstrainedCluster:
                 if clamp and joint.type != "continuous":
                     value = min(max(value, joint.limits.lower), joint.limits.upper)
                 values = (value,)
+            elif joint.type == "floating":
+                values = floating_position(joint.initial_pose)
             start.extend(values)
         return np.array(start)
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -26,12 +26,13 @@ from robomodel.description import (
     JointType,
     Limits,
     Link,
+    Loop,
     Pose,
     Shape,
     ShapeKind,
     Stepping,
 )
-from robomodel.description.poses import ORIGIN, compose, displacement, inverse, tidy, vec
+from robomodel.description.poses import ORIGIN, branches, compose, displacement, inverse, tidy, vec
 from robomodel.description.transmissions import both_ways
 from robomodel.errors import DescriptionError
 from robomodel.parsers.mjcf.actuators import JOINT_MOTOR, Actuators
@@ -201,7 +202,8 @@ class _Bodies(CompiledSection):
         for number in range(first, first + count):
             kind = JOINT_KINDS[int(model.jnt_type[number])]
             if kind == "free":
-                return [self._joint(number, parent, name, AT_ORIGIN)], []
+                free = self._joint(number, parent, name, AT_ORIGIN)
+                return [replace(free, initial_pose=placement)], []
             point = at if kind == "slide" else vec(model.jnt_pos[number])
             placement, at = compose(placement, Pose(minus(point, at))), point
             reference = self.elements.reference(number)
@@ -329,6 +331,7 @@ def _description(elements: CompiledElements) -> Description:
         joints.append(joint)
     ties.read()
     joints = [replace(joint, mimic=ties.mimics.get(joint.name)) for joint in joints]
+    joints = _begun(joints, ties.loops)
     more_links, more_joints, more_couplings = actuators.rotors()
     _warn_of_forces(elements)
     return Description(
@@ -345,6 +348,17 @@ def _description(elements: CompiledElements) -> Description:
         sensors=elements.compiled.sensors,
         stepping=_stepping(elements),
     )
+
+
+def _begun(joints: Sequence[Joint], loops: Sequence[Loop]) -> list[Joint]:
+    """The joints with initial poses of those alone that loops move."""
+    above, tied = {joint.child: joint for joint in joints}, set[str]()
+    for loop in loops:
+        for side in branches(above, loop.predecessor.link, loop.successor.link):
+            tied |= {joint.name for joint in side}
+    return [
+        joint if joint.name in tied else replace(joint, initial_pose=AT_ORIGIN) for joint in joints
+    ]
 
 
 def _stepping(elements: CompiledElements) -> Stepping:

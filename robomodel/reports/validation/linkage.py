@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from robomodel.arrays import Array, median
+from robomodel.description.poses import initial_positions
 from robomodel.mechanism.continuation import Points, joined
 from robomodel.mechanism.copies import as_written
 from robomodel.mobility.exploration import AS_GOOD, conditioning
@@ -441,6 +442,7 @@ def _file_start(model: Model, cluster: Cluster) -> Array:
     """
     geometry = cluster.geometry
     joints = {joint.name: joint.initial for joint in model.description.joints}
+    poses = initial_positions(model.description.joints)
     q = geometry.zero()
     free = set(range(len(geometry.links))) - geometry.looped_bodies
     for n, (name, link) in enumerate(zip(cluster.joints, geometry.links, strict=True)):
@@ -448,6 +450,8 @@ def _file_start(model: Model, cluster: Cluster) -> Array:
         if initial is not None and link.joint.nq == 1:
             q[link.q] = initial
             free.discard(n)
+        if name in poses and link.joint.nq > 1:
+            q[link.positions] = poses[name]
     couplings = [({n: k for n, k in x.terms if k}, x.offset) for x in geometry.linear]
     while couplings := [each for each in couplings if free & each[0].keys()]:
         terms, offset = min(couplings, key=lambda each: len(free & each[0].keys()))
