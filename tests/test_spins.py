@@ -114,6 +114,31 @@ def test_spins_do_not_count_where_a_joint_turns_back(rod: str) -> None:
     assert set(found.values()) == {"it rests"}
 
 
+@pytest.mark.filterwarnings("ignore:.*no inertia about its line")
+@pytest.mark.parametrize("rod", RODS)
+def test_rods_without_mass_spin_and_are_locked(rod: str) -> None:
+    """As a distance: its four-bar has the same rows, and, locked, the same dynamics."""
+    text = rocker(*RODS[rod]).replace(link("rod"), link("rod", ""))
+    model = rm.load(text)
+    assert len(find_spins(model)) == 1
+    assert rm.limb_joints(model) == ("rocker",)
+    assert any("no inertia about its line" in str(x) for x in rm.validate(model).findings)
+    distance = loop("rod", "rod", "crank", "rocker", "0 0.2 0", "0 0.5 0", "", 'length="1.1"')
+    oracle = rm.load(rocker(distance).replace(link("rod"), ""))
+    ((row,), (expected,)) = joint_envelopes(model), joint_envelopes(oracle)
+    assert row.joint == expected.joint
+    assert (row.lower, row.upper) == pytest.approx((expected.lower, expected.upper), abs=1e-6)
+    assert [x.kind for x in row.dead_points] == [x.kind for x in expected.dead_points]
+    locked = rm.load(text, spins="locked")
+    leading = {"crank": 0.2}
+    found, known = (
+        float(rm.crba(each, each.configuration(leading))[0, 0])
+        / each.joint_velocities(each.configuration(leading), np.ones(1))["crank"] ** 2
+        for each in (locked, oracle)
+    )
+    assert float(found) == pytest.approx(float(known), rel=1e-9)
+
+
 @pytest.mark.parametrize("barrel", ["", INERTIAL])
 def test_cylinders_spin_with_or_without_a_heavy_barrel(barrel: str) -> None:
     """A lever on a cylinder, whose ball carries a barrel that may have no mass: cosines' law."""

@@ -76,6 +76,7 @@ from robomodel.model.spins import (
     find_spins,
     locked,
     spin_note,
+    without_inertia,
     without_spins,
 )
 
@@ -140,6 +141,17 @@ def _with_spins(
     if not turning:
         return _noted(model, *notes)
     if spins == "free":
+        issues = list[Issue]()
+        for joint in without_inertia(model, turning):
+            message = (
+                "turns a rod that spins between two balls, and has no inertia about its line: the "
+                "mass matrix is singular and forward dynamics undefined; give it an inertial, or "
+                f"lock the spins ({argument('spins', 'locked')})"
+            )
+            issues += warn_at(message, joint.source, strict=strict)
+        if model._issues is not None:
+            known, before = model._issues
+            model = replace(model, _issues=(known, (*before, *issues)))
         model = without_spins(model, turning)
         free = f"free; {argument('spins', 'locked')} locks them"
         return _noted(model, spin_note(model, turning, free), *notes)

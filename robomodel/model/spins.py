@@ -1,6 +1,6 @@
 """Spins of rods between two ball joints: freedoms that rotate one body about its own line.
 
-A body spins if a motion of its cluster leaves all other bodies with mass and all motors at rest,
+A body spins if a motion of its cluster leaves all others with mass or length and motors at rest,
 and rotates the body about a line that is fixed in it. Halves of a rod that a loop welds together
 count as one body, and so do parts that slide in each other, as cylinder and piston of a Stewart
 platform's leg. No actuator and no other body takes part in a spin. One condition locks it: an axis
@@ -36,6 +36,7 @@ from robomodel.model.derived import cached_on_model, neutral_positions
 from robomodel.model.elements import Cluster
 from robomodel.model.model import Model
 from robomodel.scalars import value_of
+from robomodel.spatial import Motion
 from robomodel.tolerances import CLOSED, MOVES, WRITTEN
 
 SPIN_SEED = 20240610
@@ -48,12 +49,14 @@ class Spin:
     """A rod's spin: its body, and the direction and a point of its line, in internal axes.
 
     ``joints`` are those that turn with it: balls, or the hinges that balls are written as.
+    ``others``: bodies that are welded to it by loops, or slide in it.
     """
 
     body: int
     line: Array
     point: Array
     joints: frozenset[str]
+    others: tuple[int, ...] = ()
 
     def coordinate(self, joints: Iterable[str]) -> str | None:
         """The joint of these that only turns the rod while the others rest, if there is one."""
@@ -106,12 +109,15 @@ def _has_balls(model: Model, cluster: Cluster) -> bool:
 
 
 def _of_cluster(model: Model, cluster: Cluster, share: float) -> list[Spin]:
-    """The spins of a cluster; bodies with less than this share of the robot's mass do not count."""
+    """The spins of a cluster.
+
+    Bodies with less than this share of the robot's mass do not count, unless they have a length.
+    """
     geometry = cluster.geometry
     rng = np.random.default_rng(SPIN_SEED)
     rows = list(cluster.closing_rows)
     unit = cluster.geometry.unit
-    heavy = [i for i, body in enumerate(cluster.bodies) if _weighs(model, body, share)]
+    heavy = [i for i, body in enumerate(cluster.bodies) if _counts(model, body, share)]
     driven = {
         row - cluster.spanning_v.start
         for actuator in _file_actuators(model)
@@ -150,7 +156,8 @@ def _of_cluster(model: Model, cluster: Cluster, share: float) -> list[Spin]:
                 name for name, link in zip(cluster.joints, geometry.links, strict=True)
                 if np.any(moves[list(link.freedoms)])
             )  # fmt: skip
-            result.append(Spin(cluster.bodies[body], line.direction, line.point, joints))
+            others_of = tuple(cluster.bodies[half] for half in halves)
+            result.append(Spin(cluster.bodies[body], line.direction, line.point, joints, others_of))
             turning |= {body, *halves}
     return result
 
@@ -354,9 +361,9 @@ def _ball(
         return own[:3], own[3:] + np.cross(own[:3], center, axisa=0, axisc=0)
 
     below, size = local, cluster.geometry.scale
-    while below >= 0 and (below == local or not _weighs(model, cluster.bodies[below])):
+    while below >= 0 and (below == local or not _counts(model, cluster.bodies[below])):
         above, center, ways = below, poses[below][1], np.zeros((3, 0))
-        while above >= 0 and (above == below or not _weighs(model, cluster.bodies[above])):
+        while above >= 0 and (above == below or not _counts(model, cluster.bodies[above])):
             turning, sliding = moved(above, center)
             if np.max(np.abs(sliding), initial=0.0) > WRITTEN * size:
                 break
@@ -373,7 +380,7 @@ def _ball(
     for mine, other in [*ends, *((two, one) for one, two in ends)]:
         body = frames[other.link].body
         inside = body in cluster.bodies
-        if frames[mine.link].body == spin.body and not (inside and not _weighs(model, body)):
+        if frames[mine.link].body == spin.body and not (inside and not _counts(model, body)):
             at = compose(frames[mine.link].placement, mine.origin).xyz
             above = body - cluster.bodies[0] if inside else -1
             return between(other.link, above, mine.link, local, origin + rotation @ np.array(at))
@@ -485,6 +492,19 @@ def spin_note(model: Model, spins: Sequence[Spin], state: str) -> str:
     )
 
 
+def without_inertia(model: Model, spins: Sequence[Spin]) -> list[Joint]:
+    """The joints of rods that have no inertia about their lines: nothing resists their spins."""
+    elements = {joint.name: joint for joint in model.description.joints}
+    found = []
+    for spin in spins:
+        turn = Motion(vec(spin.line), vec(np.cross(spin.point, spin.line)))
+        inertia = value_of((model.nodes[spin.body].inertia * turn).dot(turn))
+        held = any(elements[name].armature or elements[name].rotor for name in spin.joints)
+        if not (held or inertia or any(_weighs(model, body, 0.0) for body in spin.others)):
+            found.append(elements[model.joints[spin.body].name])
+    return found
+
+
 def bracing_notes(model: Model, spins: Sequence[Spin]) -> list[str]:
     """Notes on linkages with motors on more joints than they have freedoms, without spins."""
     driven = {name for actuator in _file_actuators(model) for name, _ in actuator.terms}
@@ -501,6 +521,23 @@ def bracing_notes(model: Model, spins: Sequence[Spin]) -> list[str]:
                 "loops, or name the motors that there are"
             )
     return notes
+
+
+def _counts(model: Model, body: int, share: float = DUMMY) -> bool:
+    """True if a body has inertia or a length: parts of balls that are written as hinges do not."""
+    return _weighs(model, body, share) or body in _long(model)
+
+
+@cached_on_model
+def _long(model: Model) -> frozenset[int]:
+    """Bodies with joints, or ends of loops, away from the joint that carries them."""
+    frames = {frame.name: frame for frame in model.frames}
+    points = [(node.parent, tuple(map(value_of, node.offset))) for node in model.nodes]
+    for loop in model.description.loops:
+        for end in (loop.predecessor, loop.successor):
+            frame = frames[end.link]
+            points.append((frame.body, compose(frame.placement, end.origin).xyz))
+    return frozenset(body for body, at in points if max(map(abs, at)) > WRITTEN)
 
 
 def _weighs(model: Model, body: int, share: float = DUMMY) -> bool:
