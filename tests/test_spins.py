@@ -178,3 +178,19 @@ def test_free_bodies_in_loops_close_from_where_mjcf_draws_them(tmp_path: Path) -
         found = model.joint_positions(model.neutral())
         np.testing.assert_allclose(found["free"], [0, 0, -0.4, 0, 0, 0, 1], atol=1e-9)
         np.testing.assert_allclose([found[f"arm{n}"] for n in range(3)], 0.0, atol=1e-9)
+
+
+def test_motors_are_as_many_as_a_linkage_has_freedoms_beside_spins() -> None:
+    """A lever with an effort limit, on a cylinder with a motor, has no motor of its own."""
+    limit = '<limit lower="-1" upper="1" effort="50" velocity="9"/>'
+    text = robot(
+        link("barrel"), link("piston"), link("lever", HEAVY),
+        joint("lever", "base", "lever", kind="revolute", axis="1 0 0", more=limit),
+        joint("ball", "base", "barrel", "0 0.3 0", kind="spherical"),
+        joint("stroke", "barrel", "piston", "0 -0.15 0.2", kind="prismatic", axis="0 -0.6 0.8",
+              more=STROKE + MOTOR),
+        loop("eye", "spherical", "piston", "lever", "0 -0.15 0.2", "0 0 0.4", more=""),
+    )  # fmt: skip
+    for options in ({}, {"spins": "locked"}, {"independent": ["lever", "ball.2"]}):
+        model = rm.load(text, **options)
+        assert [each.name for each in model.actuators] == ["stroke"]

@@ -465,13 +465,21 @@ def without_spins(model: Model, spins: Sequence[Spin]) -> Model:
     """The model without the actuators that are only assumed to turn rods about themselves.
 
     Files without transmissions name no motors: each independent joint with an effort limit counts
-    as driven. In a ball that is written as hinges one of them may be independent.
+    as driven. In a ball that is written as hinges one of them may be independent. Nor do limits
+    make actuators in a linkage with as many motors on other joints as it has freedoms beside spins.
     """
     if model.description.transmissions:
         return model
     named = {joint.name for joint in model.description.joints if joint.motor}
     independent = [joint.name for joint in model.joints if joint.independent]
     turning = {spin.coordinate(independent) for spin in spins} - named
+    for cluster in model.clusters:
+        count = sum(spin.body in cluster.bodies for spin in spins)
+        if count and len(named.intersection(cluster.joints)) >= cluster.nv - count:
+            turning |= {
+                x.joint for x in model.actuators
+                if x.joint in cluster.joints and x.joint == x.terms[0][0] and x.joint not in named
+            }  # fmt: skip
     return replace(model, actuators=tuple(x for x in model.actuators if x.joint not in turning))
 
 
