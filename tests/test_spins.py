@@ -181,7 +181,10 @@ def test_free_bodies_in_loops_close_from_where_mjcf_draws_them(tmp_path: Path) -
 
 
 def test_motors_are_as_many_as_a_linkage_has_freedoms_beside_spins() -> None:
-    """A lever with an effort limit, on a cylinder with a motor, has no motor of its own."""
+    """A lever with an effort limit, on a cylinder with a motor, has no motor of its own.
+
+    And the cylinder has the same dead points, however it spins.
+    """
     limit = '<limit lower="-1" upper="1" effort="50" velocity="9"/>'
     text = robot(
         link("barrel"), link("piston"), link("lever", HEAVY),
@@ -194,3 +197,5 @@ def test_motors_are_as_many_as_a_linkage_has_freedoms_beside_spins() -> None:
     for options in ({}, {"spins": "locked"}, {"independent": ["lever", "ball.2"]}):
         model = rm.load(text, **options)
         assert [each.name for each in model.actuators] == ["stroke"]
+        (cylinder,) = rm.actuation(model).cylinders  # eye, ball and the lever's axis in line
+        np.testing.assert_allclose(cylinder.dead_points, [math.pi / 2], atol=1e-6)

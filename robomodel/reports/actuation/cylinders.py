@@ -18,6 +18,7 @@ from robomodel.arrays import Array
 from robomodel.dynamics.actuators import maps
 from robomodel.dynamics.actuators.limbs import beside, columns_of, geared, motor_rows
 from robomodel.model import Model
+from robomodel.reach.charts import without_idle
 from robomodel.reach.limb import limb_bodies
 from robomodel.reach.parts import Part
 from robomodel.reach.paths import Half, Path, joined, walk
@@ -185,7 +186,7 @@ def _dead_points(
 
 def _through(part: Part, q: Array, held: Sequence[int], own: int) -> Path | None:
     """The path of a joint as far as loops close, through limits and dead points."""
-    motions = part.null(q, held)
+    motions = without_idle(part.null(q, held), part.interest)
     if motions.shape[1] != 1 or abs(float(motions[own, 0])) < MOVES:
         return None
     ahead = motions[:, 0] * np.sign(motions[own, 0])
