@@ -764,6 +764,7 @@ def test_a_screw_does_not_come_round() -> None:
         assert model.is_reachable(model.configuration({"screw": 0.99 * end}))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*the tree will not do:RuntimeWarning")
 def test_limits_of_a_tree_are_the_robots_whose_rods_spin() -> None:
     """Locked, a rod ends ranges that it does not; but joints that turn with it need it locked."""

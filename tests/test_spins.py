@@ -48,6 +48,7 @@ def delta() -> str:
     return robot(*parts)
 
 
+@pytest.mark.slow
 def test_a_delta_whose_spins_are_locked_moves_as_its_loops_say() -> None:
     """Its plate at rest, no arm closes with both of its rods: each is closed with all others."""
     model = rm.load(delta(), spins="locked")
