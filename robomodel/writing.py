@@ -26,6 +26,7 @@ from typing import (
 )
 
 from robomodel.description import (
+    AT_ORIGIN,
     IDENTITY,
     ONE_DOF,
     Description,
@@ -365,6 +366,8 @@ def _write(
         _warn_of_sensors(description)
         if approximate and not form.mujoco:
             _warn_of_sums(description, form.title)
+        if form is not _MJCF:
+            _warn_of_free_bodies(description, form.title)
         if simulator is not None and tell:
             _warn_of_simulator(description, simulator, form.name)
         files.commit()
@@ -470,6 +473,19 @@ def _warn_of_sums(description: Description, title: str) -> None:
             f"springs, damping and friction over several joints are written in words of "
             f"robomodel's own, which simulators that read {title} pass over: {named}",
             sums[0].source,
+            strict=False,
+        )
+
+
+def _warn_of_free_bodies(description: Description, title: str) -> None:
+    """Warn of free bodies in loops, whose places to close from only MJCF has."""
+    free = [joint for joint in description.joints if joint.initial_pose != AT_ORIGIN]
+    if free:
+        named = few([joint.name for joint in free], _LISTED_MESSAGES)
+        warn_at(
+            f"{title} has no place from which loops of free bodies close: those of {named} close "
+            "from the origin when the file is read, perhaps in another way",
+            free[0].source,
             strict=False,
         )
 

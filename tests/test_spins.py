@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import math
 from pathlib import Path
 
@@ -179,6 +180,9 @@ def test_free_bodies_in_loops_close_from_where_mjcf_draws_them(tmp_path: Path) -
         found = model.joint_positions(model.neutral())
         np.testing.assert_allclose(found["free"], [0, 0, -0.4, 0, 0, 0, 1], atol=1e-9)
         np.testing.assert_allclose([found[f"arm{n}"] for n in range(3)], 0.0, atol=1e-9)
+    for write in (rm.write_urdf, rm.write_sdf):
+        with pytest.warns(rm.DescriptionWarning, match="those of 'free' close from the origin"):
+            write(model, io.StringIO())
 
 
 def test_motors_are_as_many_as_a_linkage_has_freedoms_beside_spins() -> None:
