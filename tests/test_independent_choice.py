@@ -11,7 +11,7 @@ import pytest
 from cases import few
 from equivalent_robots import mirrored, shuffled
 from mechanisms import LOOP_KINDS, Mechanism, linear_hip, random_mechanism
-from texts import coupling, four_bar, joint, link, loop, robot
+from texts import coupling, four_bar, joint, link, loop, robot, wrist
 
 import robomodel as rm
 from robomodel.mobility import exploration
@@ -307,16 +307,7 @@ def test_differentials_start_alike_whichever_joints_are_independent(
 ) -> None:
     """Their motors follow to where the file puts the joints, within limits."""
     kind = "continuous" if "initial" in more else "revolute"
-    text = robot(
-        *(link(name) for name in ("carrier", "hand", "a", "b")),
-        joint("pitch", "base", "carrier", axis="0 1 0", kind=kind, more=more),
-        joint("roll", "carrier", "hand", axis="1 0 0"),
-        joint("left", "base", "a", axis="0 1 0"),
-        joint("right", "base", "b", axis="0 1 0"),
-        coupling("one", {"left": 1.0, "pitch": -3.0, "roll": -3.0}),
-        coupling("other", {"right": 1.0, "pitch": -3.0, "roll": 3.0}),
-    )
-    model = rm.load(text, independent=leading)
+    model = rm.load(wrist(kind, more), independent=leading)
     q = model.joint_positions(model.neutral())
     for name, position in {"pitch": pitch, "roll": 0.0, "left": 3 * pitch}.items():
         assert q[name] == pytest.approx(position, abs=1e-12)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from linkage_family import instance
-from texts import coupling, four_bar, joint, link, loop, robot
+from texts import coupling, four_bar, joint, link, loop, robot, wrist
 
 import robomodel as rm
 from robomodel.mechanism.continuation import Ends
@@ -850,38 +850,24 @@ def test_a_joint_beyond_its_limit_beside_a_linkage() -> None:
     assert not model.is_reachable(q[1:]).any()
 
 
-def wrist(lower: float, upper: float) -> str:
-    """Pitch and roll behind a differential, its motors geared down three times."""
-    more, kind = "", "continuous"
-    if lower < upper:
-        more, kind = limited(lower, upper), "revolute"
-    return robot(
-        *(link(name) for name in ("carrier", "hand", "a", "b")),
-        joint("pitch", "base", "carrier", axis="0 1 0", kind=kind, more=more),
-        joint("roll", "carrier", "hand", axis="1 0 0"),
-        joint("left", "base", "a", axis="0 1 0"),
-        joint("right", "base", "b", axis="0 1 0"),
-        coupling("one", {"left": 1.0, "pitch": -3.0, "roll": -3.0}),
-        coupling("other", {"right": 1.0, "pitch": -3.0, "roll": 3.0}),
-    )
-
-
 @pytest.mark.parametrize("ends", [(0.0, 0.0), (-1.0, 2.0)])
 def test_gear_trains_are_drawn_alike_whichever_joints_are_independent(
     ends: tuple[float, float],
 ) -> None:
     """The limb's joints turn all the way round, however far that turns the motors."""
     seen = []
+    ended = ends[0] < ends[1]
+    text = wrist("revolute", limited(*ends)) if ended else wrist("continuous")
     for leading in (("pitch", "roll"), ("left", "right"), ("pitch", "left")):
-        model = rm.load(wrist(*ends), independent=leading)
+        model = rm.load(text, independent=leading)
         q = [model.random_configuration(k) for k in range(400)]
         x = [model.joint_positions(each) for each in q]
         seen.append({name: np.array([each[name] for each in x]) for name in ("pitch", "roll")})
         for each in (*x, {"left": 60.0, "right": 60.0 - 6.0 * x[0]["pitch"]}):
             at = {name: float(each[name]) for name in ("left", "right")}
-            inside = ends == (0.0, 0.0) or ends[0] <= (at["left"] + at["right"]) / 6.0 <= ends[1]
+            inside = not ended or ends[0] <= (at["left"] + at["right"]) / 6.0 <= ends[1]
             assert model.is_reachable(model.configuration(at)) == inside
-    low, high = ends if ends[0] < ends[1] else (-math.pi, math.pi)
+    low, high = ends if ended else (-math.pi, math.pi)
     for each in seen:
         for name, (a, b) in {"pitch": (low, high), "roll": (-math.pi, math.pi)}.items():
             share = np.sort((each[name] - a) / (b - a))

@@ -140,3 +140,19 @@ def fan(*more: str, mark: bool | None = None) -> str:
         *(joint(n, "base", f"link_{n}", mark=mark) for n in names),
         *more,
     )
+
+
+def wrist(kind: str, more: str = "") -> str:
+    """Pitch and roll behind a differential, its motors geared down three times.
+
+    ``kind`` and ``more`` are of the pitch.
+    """
+    return robot(
+        *(link(name) for name in ("carrier", "hand", "a", "b")),
+        joint("pitch", "base", "carrier", axis="0 1 0", kind=kind, more=more),
+        joint("roll", "carrier", "hand", axis="1 0 0"),
+        joint("left", "base", "a", axis="0 1 0"),
+        joint("right", "base", "b", axis="0 1 0"),
+        coupling("one", {"left": 1.0, "pitch": -3.0, "roll": -3.0}),
+        coupling("other", {"right": 1.0, "pitch": -3.0, "roll": 3.0}),
+    )

@@ -317,9 +317,8 @@ class _Problem:
             np.sum(self._left(each, p, np.ones_like(values)) ** 2, axis=1)
             for each in (closed, again)
         )
-        better = (other < 0.25 * off) & (
-            off > CLOSED
-        )  # by far: what is not read stays at the guess
+        # by far: what is not read stays at the guess
+        better = (other < 0.25 * off) & (off > CLOSED)
         return np.where(better[:, None], again, closed)
 
     def _settled(self, closed: Array, p: Array) -> Array:

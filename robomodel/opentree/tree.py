@@ -153,8 +153,6 @@ class Basis:
     Attributes:
         model: The robot itself.
         view: The robot with spins of rods locked; its selection of joints is the tree's.
-        robot: The same robot as all trees have it, which keeps what they have in common.
-        spins: The spins that are locked.
         parts: By cluster, the joints that move and follow, their range and what they displace.
         tendons: Whether there are fixed tendons, see :class:`TreeOptions`.
         before: That of a tree with fewer followers, whose states these are over the same range.
@@ -162,8 +160,6 @@ class Basis:
 
     model: Model
     view: Model
-    robot: Model
-    spins: tuple[Spin, ...]
     parts: tuple[ClusterTree, ...]
     tendons: bool
     before: Basis | None = None
@@ -177,12 +173,21 @@ class Basis:
         before: Basis | None = None,
     ) -> Basis:
         """The basis of these parts of the tree."""
-        robot = without_spins(model)
-        view = replace(robot)
+        view = replace(without_spins(model))
         moving = frozenset(body for each in parts for body in each.bodies)
         followers = [each for part in parts for each in part.followers]
         view._derived[(select,)] = Selection.of(view, moving, followers)
-        return cls(model, view, robot, find_spins(model), tuple(parts), tendons, before)
+        return cls(model, view, tuple(parts), tendons, before)
+
+    @property
+    def robot(self) -> Model:
+        """The view as all trees of the robot have it, which keeps what they have in common."""
+        return without_spins(self.model)
+
+    @property
+    def spins(self) -> tuple[Spin, ...]:
+        """The spins that are locked."""
+        return find_spins(self.model)
 
     def following(self, parts: Sequence[ClusterTree]) -> Basis:
         """The basis of the same robot's tree with other followers."""

@@ -152,9 +152,9 @@ class Reachable:
 
     ``linkages`` are followed; ``trains`` are gear trains of several freedoms; ``alone`` (places in
     q, low, high) are joints with limits only, and gear trains of one freedom, ``limits`` (2, ·)
-    those of them that do not only end draws; ``turning`` are the
-    places in q of joints with quaternions but for a floating base. ``thinned``: of each linkage's
-    groups the rows of joints in which draws are uniform.
+    their ends that are limits of joints; ``turning`` are the places in q of joints with quaternions
+    but for a floating base. ``thinned``: of each linkage's groups the rows of joints in which draws
+    are uniform.
     """
 
     model: Model
@@ -249,7 +249,7 @@ class Reachable:
             if cluster.index not in followed:
                 moves[:, cluster.v] = rng.uniform(-reach, reach, (count, cluster.nv))
         q = integrate_open(model, np.tile(self.start, (count, 1)), moves)
-        places, _, _ = self.alone
+        places = self.alone[0]
         q[:, places] = np.clip(q[:, places], *self.limits)
         for train in self.trains:
             out = np.flatnonzero(~train.within(q[:, train.places]))
