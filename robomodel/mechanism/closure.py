@@ -29,7 +29,7 @@ from robomodel.mechanism.constraints import (
 )
 from robomodel.mechanism.joints import JointModel, VectorSpace
 from robomodel.scalars import Scalar, Vector, stack, unstack, value_of
-from robomodel.tolerances import CLOSED, CONVERGED, EXACTLY_CLOSED, ROUNDING, SINGULAR, TINY
+from robomodel.tolerances import CLOSED, CONVERGED, EXACTLY_CLOSED, RANK, ROUNDING, SINGULAR, TINY
 
 MANY_AT_ONCE = 8  # configurations at once, from which on it pays to leave out what holds everywhere
 ANYWHERE = 4  # configurations at which conditions without derivatives hold everywhere
@@ -261,6 +261,12 @@ class Geometry:
             result[..., at] = joint.integrate(q[..., at], dq[..., along])
         return result
 
+    def step(self, q: Array, dq: Array, units: Array | None = None) -> tuple[Array, Array, Array]:
+        """q moved along dq, values φ and Jacobian K there, times ``units`` (rows, columns)."""
+        moved = self.integrate(q, dq)
+        values, jacobian, _ = self.evaluate(moved)
+        return moved, values, jacobian if units is None else jacobian * units
+
     def difference(self, q0: Array, q1: Array, columns: Sequence[int] | None = None) -> Array:
         """The spanning velocities that lead from q0 to q1 in unit time, or these of them alone."""
         result = np.empty((*np.broadcast_shapes(q0.shape[:-1], q1.shape[:-1]), self.nv))
@@ -423,9 +429,12 @@ def close(
     if isinstance(keep, Joints):
         sizes = np.concatenate([sizes, unit[list(keep.columns)]])
 
-    def conditions(at: Array, index: NDArray[np.intp]) -> tuple[Array, Array]:
-        values, jacobian, _ = solved.evaluate(at)
-        values, jacobian = values * row_unit, jacobian * unit * row_unit[:, None]
+    units = row_unit[:, None] * unit
+
+    def conditions(
+        at: Array, values: Array, jacobian: Array, index: NDArray[np.intp]
+    ) -> tuple[Array, Array]:
+        values = values * row_unit
         if isinstance(keep, Joints):
             columns = list(keep.columns)
             origin = np.broadcast_to(keep.origin, start.shape)[index]
@@ -436,7 +445,8 @@ def close(
             jacobian = np.concatenate([jacobian, moved], axis=1)
         return values, jacobian[:, :, free]
 
-    values, jacobian = conditions(q, np.arange(len(q)))
+    values, jacobian, _ = solved.evaluate(q)
+    values, jacobian = conditions(q, values, jacobian * units, np.arange(len(q)))
     size = np.linalg.norm(values, axis=1)
     worst: Array = _largest(values * sizes)
     damping = np.ones(len(q))
@@ -453,8 +463,8 @@ def close(
         step *= (damping[active] * np.minimum(1.0, 0.5 / longest))[:, None]
         move = np.zeros((len(active), geometry.nv))
         move[:, free] = step
-        trial = geometry.integrate(q[active], move * unit)
-        trial_values, trial_jacobian = conditions(trial, active)
+        trial, trial_values, trial_jacobian = solved.step(q[active], move * unit, units)
+        trial_values, trial_jacobian = conditions(trial, trial_values, trial_jacobian, active)
         trial_size = np.linalg.norm(trial_values, axis=1)
         better = trial_size < size[active] * (1 - 1e-4 * damping[active])
         better &= np.isfinite(trial_jacobian).all(axis=(1, 2))
@@ -538,9 +548,27 @@ def least_norm(matrix: Array, right: Array, rank: Array, *, determined: bool = F
         y = np.linalg.solve(products[plain], across @ sides if tall else sides)
         result[plain] = (y if tall else across @ y)[:, :, 0]
     if not plain.all():
-        inverse = np.linalg.pinv(matrix[~plain], rcond=rank[~plain])
-        result[~plain] = np.einsum("nij,nj->ni", inverse, right[~plain])
+        result[~plain] = _by_singular_values(matrix[~plain], right[~plain], rank[~plain])
     return result
+
+
+def _by_singular_values(matrix: Array, right: Array, rank: Array) -> Array:
+    """The x of :func:`least_norm` by singular values; by their squares, in half the time, where
+    these tell which are zero: as many as elsewhere are rounding, and all others plainly more.
+    """
+    across, sides = np.swapaxes(matrix, 1, 2), right[:, :, None]
+    tall = matrix.shape[1] > matrix.shape[2]
+    squares, axes = np.linalg.eigh(across @ matrix if tall else matrix @ across)
+    zero = squares <= ROUNDING * squares[:, -1:]
+    told = np.all(zero | (squares > RANK * squares[:, -1:]), axis=1) & ~zero[:, -1]
+    told &= np.sum(zero, axis=1) == np.min(np.sum(zero, axis=1))
+    along = np.swapaxes(axes, 1, 2) @ (across @ sides if tall else sides)
+    y = axes @ (along / np.where(zero, np.inf, squares)[:, :, None])
+    result = (y if tall else across @ y)[:, :, 0]
+    if not told.all():
+        inverse = np.linalg.pinv(matrix[~told], rcond=rank[~told])
+        result[~told] = np.einsum("nij,nj->ni", inverse, right[~told])
+    return np.asarray(result)
 
 
 def _largest(rows: Array) -> Array:

@@ -24,7 +24,7 @@ from robomodel.model.elements import Cluster
 from robomodel.model.model import Model
 from robomodel.reach.charts import without_idle
 from robomodel.reach.crossings import vanishing
-from robomodel.reach.motions import ClusterMotion, full_rank_rows
+from robomodel.reach.motions import ClusterMotion, extreme_singular, full_rank_rows
 from robomodel.reach.parts import VARIED, Part
 from robomodel.reach.paths import PATH_STEP, WEAK, Half, Path, walk
 from robomodel.reach.ranges import whole_part, without_spins
@@ -332,7 +332,7 @@ class _Sweep:
                 yield a, step.closed(at)
 
     def _spins(self, q: Array, like: Array | None = None) -> Array:
-        """Motions (n, k, columns) at points that only turn rods, each turned as the one before."""
+        """Motions (n, k, columns) at points that only turn rods, with the sides of those before."""
         part, free = self.part, np.flatnonzero(self.part.free(self.held))
         if part.mobility - len(self.held) <= 1:
             return np.zeros((len(q), 0, len(part.unit)))
@@ -340,11 +340,10 @@ class _Sweep:
         shown = [c for c in part.interest if c in free]
         ways = np.swapaxes(np.linalg.svd(null[:, shown])[2][:, 1:], 1, 2)
         spins = np.swapaxes(null @ ways, 1, 2)
-        for n, each in enumerate(spins):
-            if like is not None:
-                left, _, right = np.linalg.svd(like @ each.T)
-                spins[n] = left @ right @ each
-            like = spins[n]
+        before = spins[:-1] if like is None else np.concatenate([like[None], spins[:-1]])
+        after = spins[len(spins) - len(before) :]
+        turned = np.linalg.det(after @ np.swapaxes(before, 1, 2)) < 0.0
+        after[:, 0] *= np.cumprod(np.where(turned, -1.0, 1.0))[:, None]
         return np.asarray(spins)
 
     def _oriented(self, like: Array, q: Array, tangent: Array) -> float:
@@ -364,8 +363,8 @@ class _Sweep:
 
     def _regularity(self, k: Array) -> Array:
         """The least singular value (n,) of K that is not zero, of the greatest."""
-        singular, rank = np.linalg.svd(k, compute_uv=False), self.part.rank
-        return np.asarray(singular[:, rank - 1] / np.maximum(singular[:, 0], TINY))
+        least, greatest = extreme_singular(k, self.part.rank)
+        return least / np.maximum(greatest, TINY)
 
 
 def _once(events: list[Singularity]) -> list[Singularity]:

@@ -30,7 +30,7 @@ from robomodel.model.elements import Cluster
 from robomodel.model.model import Model
 from robomodel.model.spins import find_spins, joints_of_balls
 from robomodel.reach.displacements import Displacements, States
-from robomodel.reach.motions import ClusterMotion
+from robomodel.reach.motions import ClusterMotion, extreme_singular
 from robomodel.reach.rotors import rotors
 from robomodel.scalars import value_of
 from robomodel.tolerances import CLOSED, MOVES, NOTHING, SINGULAR, TINY, WITHIN
@@ -417,7 +417,7 @@ class Choice:
                 square = np.asarray(np.linalg.solve(square[:, :1], square))
         same: Mask = frames.good & (relative | (side == side[:, :1]))
         sizes = np.zeros(same.shape)
-        sizes[same] = _least_singular(square[same])
+        sizes[same] = extreme_singular(square[same], square.shape[2])[0]
         return np.where(sizes > SINGULAR, sizes, 0.0)
 
     def frames(self, positions: Array) -> Frames:
@@ -547,19 +547,6 @@ class Choice:
             result.append(q[going])
             frames.append(both.at(slice(1, None)).at(good))
         return np.concatenate(result), Frames.joined(frames)
-
-
-def _least_singular(square: Array) -> Array:
-    """The least singular value (n,) of each matrix (n, m, m).
-
-    From eigenvalues of AᵀA, whose rounding is about 1e-16 |A|²; where that counts, of A itself.
-    """
-    products = np.swapaxes(square, 1, 2) @ square
-    least, largest = np.linalg.eigvalsh(products)[:, [0, -1]].T
-    sizes = np.sqrt(np.maximum(least, 0.0))
-    small = least <= SINGULAR * largest
-    sizes[small] = np.linalg.svd(square[small], compute_uv=False)[:, -1]
-    return np.asarray(sizes)
 
 
 def _ways(count: int) -> Array:

@@ -162,7 +162,10 @@ class Part:
         matrix = self.matrix(self.geometry.evaluate(q)[1], self.free(held))[..., free]
         count = max(0, self.mobility - len(held))
         motions = np.zeros((*q.shape[:-1], len(self.unit), count))
-        if count:
+        if count and len(self.rows) == self.rank:
+            basis = np.linalg.qr(np.swapaxes(matrix, -1, -2), mode="complete")[0]
+            motions[..., free, :] = basis[..., -count:]
+        elif count:  # conditions repeat
             right = np.linalg.svd(matrix)[2]
             motions[..., free, :] = np.swapaxes(right[..., -count:, :], -1, -2)
         return motions
@@ -213,7 +216,8 @@ class Part:
         else:
             free = self.free_columns(tuple(held))
             mine = [free.index(c) for c in self.interest if c in free]
-            ways = np.linalg.svd(points.n[:, mine])[2][:, 0]
+            shown = points.n[:, mine]
+            ways = np.linalg.eigh(np.swapaxes(shown, 1, 2) @ shown)[1][:, :, -1]
         along = np.einsum("ncm,nm,nc->n", points.n, ways, before)
         return np.asarray(ways * np.where(along < 0.0, -1.0, 1.0)[:, None])
 

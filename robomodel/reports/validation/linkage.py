@@ -540,12 +540,8 @@ def _has_another_mode(motion: ClusterMotion, group: Group, rng: np.random.Genera
     q = np.array([motion.geometry.integrate(start, motion.unit * motion.wrapped(
         motion.geometry.difference(start, x))) for x in q[closed]])  # fmt: skip
     left = q[motion.within(q)]
-    known = np.concatenate([start[None], group.pool.q[:: 1 + len(group.pool.q) // MODES]])
     others = (x for n in range(0, len(left), MODES) for x in _outside(group, left[n : n + MODES]))
-    return any(
-        not np.any(group.starting(other).contains(known, quick=True))
-        for other in itertools.islice(others, MODES - 1)
-    )
+    return any(not group.leads_to(other) for other in itertools.islice(others, MODES - 1))
 
 
 def _outside(group: Group, q: Array) -> Array:
