@@ -29,7 +29,7 @@ from robomodel.mechanism.constraints import (
 )
 from robomodel.mechanism.joints import JointModel, VectorSpace
 from robomodel.scalars import Scalar, Vector, stack, unstack, value_of
-from robomodel.tolerances import CLOSED, CONVERGED, EXACTLY_CLOSED, RANK, ROUNDING, SINGULAR, TINY
+from robomodel.tolerances import CLOSED, CONVERGED, EXACTLY_CLOSED, ROUNDING, SINGULAR, TINY
 
 MANY_AT_ONCE = 8  # configurations at once, from which on it pays to leave out what holds everywhere
 ANYWHERE = 4  # configurations at which conditions without derivatives hold everywhere
@@ -548,27 +548,9 @@ def least_norm(matrix: Array, right: Array, rank: Array, *, determined: bool = F
         y = np.linalg.solve(products[plain], across @ sides if tall else sides)
         result[plain] = (y if tall else across @ y)[:, :, 0]
     if not plain.all():
-        result[~plain] = _by_singular_values(matrix[~plain], right[~plain], rank[~plain])
+        inverse = np.linalg.pinv(matrix[~plain], rcond=rank[~plain])
+        result[~plain] = np.einsum("nij,nj->ni", inverse, right[~plain])
     return result
-
-
-def _by_singular_values(matrix: Array, right: Array, rank: Array) -> Array:
-    """The x of :func:`least_norm` by singular values; by their squares, in half the time, where
-    these tell which are zero: as many as elsewhere are rounding, and all others plainly more.
-    """
-    across, sides = np.swapaxes(matrix, 1, 2), right[:, :, None]
-    tall = matrix.shape[1] > matrix.shape[2]
-    squares, axes = np.linalg.eigh(across @ matrix if tall else matrix @ across)
-    zero = squares <= ROUNDING * squares[:, -1:]
-    told = np.all(zero | (squares > RANK * squares[:, -1:]), axis=1) & ~zero[:, -1]
-    told &= np.sum(zero, axis=1) == np.min(np.sum(zero, axis=1))
-    along = np.swapaxes(axes, 1, 2) @ (across @ sides if tall else sides)
-    y = axes @ (along / np.where(zero, np.inf, squares)[:, :, None])
-    result = (y if tall else across @ y)[:, :, 0]
-    if not told.all():
-        inverse = np.linalg.pinv(matrix[~told], rcond=rank[~told])
-        result[~told] = np.einsum("nij,nj->ni", inverse, right[~told])
-    return np.asarray(result)
 
 
 def _largest(rows: Array) -> Array:
