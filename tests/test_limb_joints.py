@@ -385,3 +385,30 @@ def test_fingers_that_slides_pull_are_no_rotors(lever: float) -> None:
     tree = rm.approximate_tree(model)
     assert set(tree.joint_names) >= {"near_a", "far_a", "near_b", "far_b"}
     assert tree.verdict.startswith("will do: it moves exactly")
+
+
+@pytest.mark.parametrize("form", ["mimic", "coupling"])
+@pytest.mark.parametrize("multiplier", [0.4, 2.5])
+def test_fingers_are_no_rotors_however_they_are_geared(form: str, multiplier: float) -> None:
+    """Two fingers on a wrist, one of which turns 2.5 times as fast: the tree moves exactly.
+
+    It has the robot's accelerations at any state, whichever finger is the tree's.
+    """
+    parts = [link("palm"), link("a"), link("b"), joint("wrist", "base", "palm", axis="0 1 0"),
+             joint("first", "palm", "a", "0.1 0.03 0")]  # fmt: skip
+    tie = f'<mimic joint="first" multiplier="{multiplier}"/>' if form == "mimic" else ""
+    parts.append(joint("second", "palm", "b", "0.1 -0.03 0", more=tie))
+    if form == "coupling":
+        parts.append(coupling("gear", {"second": 1.0, "first": -multiplier}))
+    model = rm.load(robot(*parts), independent=["wrist", "first"])
+    assert not any(rotors(model, cluster) for cluster in model.clusters)
+    tree = rm.approximate_tree(model)
+    assert {*tree.joint_names} == {"wrist", "first", "second"}
+    assert tree.verdict.startswith("will do: it moves exactly")
+    rng = np.random.default_rng(0)
+    q, v, tau = model.random_configuration(rng), *rng.standard_normal((2, model.nv))
+    rates = dict(zip(model.joint_names, model.constraint_jacobian(q), strict=True))
+    r = np.array([rates[name] for name in tree.dof_names])
+    t = tree.configuration(model.joint_positions(q))
+    found = rm.aba(tree, t, r @ v, np.linalg.solve(r.T, tau))
+    np.testing.assert_allclose(found, r @ rm.aba(model, q, v, tau), rtol=1e-9)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from robomodel.arrays import Array
@@ -12,17 +14,19 @@ from robomodel.model.elements import Cluster
 from robomodel.model.model import Model
 from robomodel.model.parameters import inertial_parameters, pseudo_inertia
 
-BALANCED = 0.02  # of its inertia: what a rotor may lack of symmetry about its axis
+# of its inertia about its axis: what a rotor may lack of symmetry; what its centre of mass beside
+# the axis may have of it, in files with coarse inertias
+BALANCED, CENTRED = 0.02, 0.2
 
 
 def rotors(model: Model, cluster: Cluster) -> dict[int, float]:
     """The rotors of a cluster, each with the turns that it makes for one of a joint, or 1 if fewer.
 
     They are symmetric bodies, and those that couplings alone turn: that carry nothing, are in no
-    loop, and are nearly symmetric or turn more than :data:`LEVER` times for one of a joint of their
-    coupling; of a hinge and a slide, as of a finger that a tendon pulls, the unit would decide.
-    Files describe rotors with bearings and housings, so that their inertia alone does not
-    tell. What a ``mimic`` turns no faster is a finger or a wheel, and what it ties to a slide a
+    loop, and are nearly symmetric or turn more than :data:`LEVER` times for one of a hinge of their
+    coupling. Files describe rotors with bearings and housings, so that their inertia alone does not
+    tell; but what turns about its end, as a finger does, is none unless it turns that much faster
+    again. What a ``mimic`` turns no faster is a finger or a wheel, and what it ties to a slide a
     pinion. Couplings give the positions of all rotors by those of the other joints, so that of a
     differential's gears and its symmetric hand not all are rotors: those with motors are, or those
     without if the file has motors at joints that carry links; then the lighter ones, and of like
@@ -40,11 +44,15 @@ def rotors(model: Model, cluster: Cluster) -> dict[int, float]:
         for n, factor in coupling.terms:
             body, row[n] = cluster.bodies[n], factor
             turns = max((abs(k / factor) for i, k in coupling.terms if i != n), default=0.0)
-            kind = type(geometry.links[n].joint)
-            fast = any(abs(k) > LEVER * abs(factor) for i, k in coupling.terms
-                       if i != n and type(geometry.links[i].joint) is kind)  # fmt: skip
+            skew, beside = _off_balance(model, body)
+            least = LEVER if beside <= CENTRED else LEVER**2
+            fast = math.isfinite(skew) and any(
+                abs(k) > least * abs(factor)
+                for i, k in coupling.terms
+                if i != n and isinstance(geometry.links[i].joint, Revolute)
+            )
             alone = body not in carrying and n not in geometry.looped_bodies
-            geared = alone and (fast or _balanced(model, body))
+            geared = alone and (fast or max(skew, beside) <= BALANCED)
             if (geared and model.joints[body].name not in seen) or body in result:
                 result[body] = max(result.get(body, 1.0), turns)
             if turns < 1.0:  # no motor turns slower than what it drives
@@ -77,17 +85,20 @@ def _motors(model: Model) -> set[int]:
     return {at[name] for name in shafts & at.keys()}
 
 
-def _balanced(model: Model, body: int) -> bool:
-    """True if a body is symmetric about its hinge but for :data:`BALANCED` of its inertia."""
-    joint = model.nodes[body].joint
+def _off_balance(model: Model, body: int) -> tuple[float, float]:
+    """The shares of its inertia about its hinge that a body lacks of symmetry about it.
+
+    Differences and products of moments; and what the centre of mass makes by its distance. Infinite
+    for other joints.
+    """
+    joint, p = model.nodes[body].joint, body_pseudo_inertia(model, body)
     if not isinstance(joint, Revolute):
-        return False
+        return math.inf, math.inf
     k, i, j = (joint.k, (joint.k + 1) % 3, (joint.k + 2) % 3)
-    p = body_pseudo_inertia(model, body)
     off = [p[i, i] - p[j, j], 2.0 * p[i, j], 2.0 * p[i, k], 2.0 * p[j, k]]
-    away = float(np.hypot(p[i, 3], p[j, 3])) ** 2  # of the centre of mass
-    about = float(p[i, i] + p[j, j])
-    return np.max(np.abs(off)) <= BALANCED * about and away <= BALANCED * about * float(p[3, 3])
+    about, mass = float(p[i, i] + p[j, j]), float(p[3, 3])
+    away = float(np.hypot(p[i, 3], p[j, 3])) ** 2 / (mass or 1.0)
+    return float(np.max(np.abs(off))) / (about or 1.0), away / (about or 1.0)
 
 
 def _mimics(model: Model) -> set[str]:
