@@ -487,6 +487,40 @@ def test_limits_of_joints_that_move_together() -> None:
     assert (found.severity, found.value) == ("warning", pytest.approx(0.5))
 
 
+@pytest.mark.parametrize("ratio", [-1.0, -2.5, 1.0])
+def test_limits_that_leave_one_position(ratio: float) -> None:
+    """Jaws from 0 to 0.03 m, of which one follows the other: the wrong way they cannot move.
+
+    A jaw that its own limits lock is no such mistake.
+    """
+
+    def text(*limits: tuple[float, float]) -> str:
+        jaws = [link("a"), link("b")]
+        for name, child, ends in zip("jk", "ab", limits, strict=True):
+            more = LIMIT.format(*ends)
+            more += f'<mimic joint="j" multiplier="{ratio}"/>' if name == "k" else ""
+            jaws.append(joint(name, "base", child, kind="prismatic", axis="1 0 0", more=more))
+        return robot(*jaws)
+
+    model = rm.load(text((0, 0.03), (0, 0.03)))
+    ranges = {name: rm.joint_range(model, name) for name in "jk"}
+    tree = rm.approximate_tree(model)
+    (spot,) = {joint.upper for joint in tree.joints if joint.name == "j"}
+    drawn = model.random_configuration(0)
+    if ratio > 0.0:
+        assert rm.validate(model).findings == ()
+        assert ranges["j"].upper == spot == 0.03
+        return
+    found = only(rm.validate(model), "limits")
+    assert found.severity == "warning"
+    assert "leave 'j' no motion: both are met at 0 alone" in found.message
+    assert [(x.lower, x.upper) for x in ranges.values()] == [(0.0, 0.0)] * 2
+    assert ranges["j"].upper_by == "k"
+    assert spot == 0.0
+    assert np.array_equal(drawn, model.neutral())
+    assert not any("no motion" in x.message for x in rm.validate(text((0, 0), (0, 0.03))).findings)
+
+
 def limits_told(report: Report) -> dict[str, str]:
     """The notes on limits, by joints, without what may be done about them."""
     found = [each for each in report.findings if each.check == "limits"]

@@ -774,6 +774,7 @@ def _linear(
             continue
         x, force = found
         met = (np.abs(x - low) <= WITHIN) | (np.abs(x - high) <= WITHIN)
+        met[mine] = abs(x[mine] - (low if sign < 0.0 else high)[mine]) <= WITHIN
         met[rest] = False
         position = float(at[mine] + x[mine])
         if not np.any(met):  # nothing moves it

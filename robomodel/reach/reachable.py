@@ -474,7 +474,7 @@ def from_configuration(model: Model, q: Array) -> Reachable:
             ends.append(train.interval(np.stack([train.low, train.high])))
             limits.append(train.interval(train.limits))
     low, high = np.array(ends).reshape(-1, 2).T
-    alone = np.array(places, dtype=np.intp), low, np.maximum(low, high)
+    alone = np.array(places, dtype=np.intp), low, np.maximum(low, high) + 0.0  # no -0.0
     bounds = np.array(limits).reshape(-1, 2).T
     return Reachable(model, q, tuple(linkages), tuple(trains), alone, bounds, tuple(turning))
 

@@ -513,6 +513,17 @@ def check_limits(context: CheckContext) -> Iterator[Finding]:
                     "rad or m",
                 )
                 excluded.add(cluster.name)
+            elif high[1] - low[0] <= WITHIN < min(b - a for a, b, _ in intervals):
+                yield warning(
+                    "limits",
+                    context.joint_source(low[2]),
+                    f"the limits of '{low[2]}' and '{high[2]}', which '{leader}' moves, leave "
+                    f"'{leader}' no motion: both are met at {low[0]:.4g} alone",
+                    "mend the limits, the axes, or the sign of the ratio between them",
+                    0.0,
+                    "rad or m",
+                )
+                excluded.add(cluster.name)
     for cluster in model.clusters:
         if cluster.kind == "couplings" and cluster.name not in excluded:
             limited = [model.joints[b].name for b in cluster.bodies if has_limits(model.joints[b])]
