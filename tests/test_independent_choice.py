@@ -311,3 +311,20 @@ def test_differentials_start_alike_whichever_joints_are_independent(
     q = model.joint_positions(model.neutral())
     for name, position in {"pitch": pitch, "roll": 0.0, "left": 3 * pitch}.items():
         assert q[name] == pytest.approx(position, abs=1e-12)
+
+
+@pytest.mark.parametrize("independent", [*itertools.combinations("abc", 2)])
+def test_belts_of_several_joints_start_within_limits(independent: tuple[str, str]) -> None:
+    """The fastest joint of a belt cannot follow the others at zero, as its lower limit is there."""
+    parts = [link(f"l{n}") + joint(n, "base", f"l{n}", f"{0.3 * i} 0 0", kind="revolute",
+                                   more=f'<limit lower="{0 if n == "c" else -1}" upper="1"/>')
+             for i, n in enumerate("abc")]  # fmt: skip
+    text = robot(*parts, coupling("belt", {"a": 1.5, "b": -1.4, "c": -1.3}, 0.13))
+    model = rm.load(text, independent=independent)
+    at = model.joint_positions(model.neutral())
+    assert 1.5 * at["a"] - 1.4 * at["b"] - 1.3 * at["c"] == pytest.approx(0.13, abs=1e-12)
+    assert at["c"] >= -1e-12
+    if independent == ("a", "b"):  # the nearest to where these are zero
+        share = 0.13 / (1.5**2 + 1.4**2)
+        assert [at["a"], at["b"], at["c"]] == pytest.approx([1.5 * share, -1.4 * share, 0.0])
+    assert model.is_reachable(model.neutral())

@@ -25,6 +25,7 @@ from robomodel.mechanism.blocks import blocks
 from robomodel.mechanism.closure import COUNTS, Geometry, LinearCoupling, close
 from robomodel.mechanism.constraints import (
     Constraint,
+    LinearConstraint,
     Link,
     LoopConstraint,
     Polynomial,
@@ -70,7 +71,7 @@ from robomodel.mobility.exploration import (
 )
 from robomodel.scalars import Scalar, held, value_of
 from robomodel.spatial import UNIT
-from robomodel.tolerances import CLOSED, NOTHING, PARALLEL, SAME, SINGULAR, WITHIN
+from robomodel.tolerances import CLOSED, NO_LIMIT, NOTHING, PARALLEL, SAME, SINGULAR, WITHIN
 
 if TYPE_CHECKING:
     from numpy.polynomial import Polynomial as Power
@@ -736,7 +737,30 @@ def _explicit_neutral(
     for link, at in start.items():
         if geometry.links[link].joint.nq == 1:
             q[at] = _within_limits(float(q[at]), curves[at], problem)
-    return q
+    return _within_all_limits(q, problem, constraint) if nq > 1 else q
+
+
+def _within_all_limits(q: Array, problem: ClusterProblem, constraint: Constraint) -> Array:
+    """The nearest q (nq,), in radians and sizes, at which constant ratios pass no joint's limits.
+
+    The same if it is one, or if there is none.
+    """
+    if not isinstance(constraint, LinearConstraint):
+        return q
+    links = [link for link in problem.geometry.links if link.joint.nq == 1 == link.joint.nv]
+    places = [link.q for link in links]
+    matrix = np.array(constraint.position_matrix)[places]
+    offset = np.array(constraint.offset)[places]
+    low, high = np.array([problem.columns[link.v].limits for link in links]).T - offset
+    at = matrix @ q
+    if np.all((at >= low - WITHIN) & (at <= high + WITHIN)):
+        return q
+    import daqp
+
+    rates = matrix / problem.unit[[link.v for link in links], None]
+    ends = (np.clip(side, -NO_LIMIT, NO_LIMIT) for side in (high, low))
+    found, _, flag, _ = daqp.solve(rates.T @ rates, -rates.T @ rates @ q, matrix, *ends)
+    return np.asarray(found) if flag == 1 else q
 
 
 def _led_start(problem: ClusterProblem) -> Array | None:

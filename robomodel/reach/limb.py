@@ -611,6 +611,8 @@ def select_in(model: Model, cluster: Cluster, g: Array, first: Collection[int] =
     chosen: list[int] = []
     rows = np.zeros((0, cluster.nv))
     for body in order:
+        if moves[body] <= MOVES:  # what the cluster's couplings lock tells nothing
+            continue
         rows_of = [v - cluster.spanning_v.start for v in model.nodes[body].freedoms]
         size = np.linalg.norm(g[rows_of], axis=1, keepdims=True)
         more = np.vstack([rows, g[rows_of] / np.maximum(size, TINY)])

@@ -14,9 +14,7 @@ from robomodel.model.elements import Cluster
 from robomodel.model.model import Model
 from robomodel.model.parameters import inertial_parameters, pseudo_inertia
 
-# of its inertia about its axis: what a rotor may lack of symmetry; what its centre of mass beside
-# the axis may have of it, in files with coarse inertias
-BALANCED, CENTRED = 0.02, 0.2
+BALANCED = 0.02  # of its inertia: what a rotor may lack of symmetry about its axis
 
 
 def rotors(model: Model, cluster: Cluster) -> dict[int, float]:
@@ -25,7 +23,7 @@ def rotors(model: Model, cluster: Cluster) -> dict[int, float]:
     They are symmetric bodies, and those that couplings alone turn: that carry nothing, are in no
     loop, and are nearly symmetric or turn more than :data:`LEVER` times for one of a hinge of their
     coupling. Files describe rotors with bearings and housings, so that their inertia alone does not
-    tell; but what turns about its end, as a finger does, is none unless it turns that much faster
+    tell; but with a centre of mass beside its axis, as a finger's, it must turn that much faster
     again. What a ``mimic`` turns no faster is a finger or a wheel, and what it ties to a slide a
     pinion. Couplings give the positions of all rotors by those of the other joints, so that of a
     differential's gears and its symmetric hand not all are rotors: those with motors are, or those
@@ -45,7 +43,7 @@ def rotors(model: Model, cluster: Cluster) -> dict[int, float]:
             body, row[n] = cluster.bodies[n], factor
             turns = max((abs(k / factor) for i, k in coupling.terms if i != n), default=0.0)
             skew, beside = _off_balance(model, body)
-            least = LEVER if beside <= CENTRED else LEVER**2
+            least = LEVER if beside <= BALANCED else LEVER**2
             fast = math.isfinite(skew) and any(
                 abs(k) > least * abs(factor)
                 for i, k in coupling.terms
