@@ -416,14 +416,14 @@ def test_fingers_are_no_rotors_however_they_are_geared(form: str, multiplier: fl
 
 def test_joints_that_couplings_lock_are_no_limbs() -> None:
     """Of four joints tied by three couplings, two cannot move: the limb is one of the others."""
-    names, rates = "abcd", {"e": {"a": 3.27, "b": 3.455}, "f": {"a": -1.402, "b": -3.607},
-                            "g": {"b": 0.674, "c": 0.7, "d": -1.4}}  # fmt: skip
+    names, rates = "abcd", {"e": {"a": 3.37, "b": -1.515, "d": -1.852},
+                            "f": {"a": 2.962, "c": 3.811}, "g": {"a": -0.86, "c": -2.635}}  # fmt: skip
     parts = [link(f"l{n}") + joint(n, "base", f"l{n}", f"{0.3 * i} 0 0", axis="0 1 0")
              for i, n in enumerate(names)]  # fmt: skip
     model = rm.load(robot(*parts, *(coupling(name, terms) for name, terms in rates.items())))
     assert model.nv == 1
     (limb,) = rm.limb_joints(model)
-    assert limb in "cd"
+    assert limb in "bd"
     tree = rm.approximate_tree(model)
     assert tree.verdict.startswith("will do: it moves exactly")
     assert {each.joint for each in rm.actuation(model).joints} == {limb}
