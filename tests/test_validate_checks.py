@@ -521,6 +521,20 @@ def test_limits_that_leave_one_position(ratio: float) -> None:
     assert not any("no motion" in x.message for x in rm.validate(text((0, 0), (0, 0.03))).findings)
 
 
+@pytest.mark.parametrize("floating", [False, True])
+def test_belts_over_a_ball(floating: bool) -> None:
+    """A coupling of two hinges with a ball between them, one of which is a rotor's."""
+    text = robot(
+        link("a"), link("b"), link("c"), link("d"),
+        joint("first", "base", "a"), joint("ball", "a", "b", "0.2 0 0", kind="spherical"),
+        joint("second", "b", "c", "0.2 0 0"), joint("rotor", "b", "d"),
+        coupling("belt", {"first": 1.0, "second": -1.0, "rotor": 0.2}),
+    )  # fmt: skip
+    model = rm.load(text, floating_base=floating)
+    assert model.nv == 5 + 6 * floating
+    assert not [x for x in rm.validate(model).findings if x.severity == "error"]
+
+
 def limits_told(report: Report) -> dict[str, str]:
     """The notes on limits, by joints, without what may be done about them."""
     found = [each for each in report.findings if each.check == "limits"]

@@ -356,10 +356,10 @@ class CheckContext:
             except ValueError:  # parts of joints are independent, which no gear has
                 return
             leading = [body for body in cluster.bodies if body in moving]
-            inverse = np.linalg.inv(
-                g[[v for body in leading for v in model.nodes[body].freedoms], cluster.v]
-            )
-            names = [model.joints[body].name for body in leading]
+            rows = [(v, model.joints[body].name)
+                    for body in leading for v in model.nodes[body].freedoms]  # fmt: skip
+            inverse = np.linalg.inv(g[[v for v, _ in rows], cluster.v])
+            names = [name for _, name in rows]
             for body in cluster.bodies:
                 if body not in moving:
                     ratios = (g[model.nodes[body].v, cluster.v] @ inverse).tolist()
