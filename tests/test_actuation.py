@@ -838,5 +838,9 @@ def test_joints_with_limits_of_effort_that_are_no_more_than_freedoms_have_the_mo
         model = rm.load(text)
         (actuator,) = model.actuators
         assert (actuator.joint, actuator.effort_limit) == (f"j_{expected}", 7.0)
-    zero = rm.load(text.replace('effort="7"', 'effort="0"'))
-    assert [each.joint for each in zero.actuators] == [f"j_{independent}"]
+    zero = rm.load(text.replace('effort="7"', 'effort="0"'))  # a placeholder, or no motor
+    assert zero.actuators == ()
+    other = {"crank": "rocker", "rocker": "crank"}[independent]
+    dead = f'<child link="{independent}"/><limit effort='
+    model = rm.load(text.replace(f'{dead}"7"', f'{dead}"0"'))
+    assert [each.joint for each in model.actuators] == [f"j_{other}"]

@@ -138,6 +138,11 @@ def least(most: float, lower: float | None) -> float:
     return -most if lower is None else lower
 
 
+def pushes(most: float, lower: float | None) -> bool:
+    """True if a limit of effort tells of a motor: it is given, and not zero both ways."""
+    return least(most, lower) < most < math.inf
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """Joint limits; infinite where a file gives none.
@@ -162,6 +167,11 @@ class Limits:
     def least_effort(self) -> float:
         """The least effort: ``effort_lower``, or -``effort``."""
         return least(self.effort, self.effort_lower)
+
+    @property
+    def pushes(self) -> bool:
+        """True if the limit of effort tells of a motor."""
+        return pushes(self.effort, self.effort_lower)
 
 
 @dataclass(frozen=True, slots=True)

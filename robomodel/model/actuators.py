@@ -8,7 +8,14 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from robomodel.description import Description, LinkCoupling, Motor, PolynomialCoupling, least
+from robomodel.description import (
+    Description,
+    LinkCoupling,
+    Motor,
+    PolynomialCoupling,
+    least,
+    pushes,
+)
 from robomodel.description.inertias import centred
 from robomodel.description.transmissions import (
     KINDS,
@@ -75,6 +82,11 @@ class Actuator:
     def least_velocity(self) -> float:
         """Its least rate."""
         return least(self.velocity_limit, self.velocity_lower)
+
+    @property
+    def pushes(self) -> bool:
+        """True if its limits leave it any force."""
+        return self.least_effort < self.effort_limit
 
     @property
     def backwards(self) -> Actuator:
@@ -367,7 +379,8 @@ def _of_joints(
 
     Independent joints with a rotor or an effort limit get one, too. An effort limit alone does not
     count in a linkage that has motors on other joints, as many as it has freedoms; and it counts on
-    dependent joints where all these are no more than its freedoms. Where several rotors turn with
+    dependent joints where all these are no more than its freedoms. One of zero is that of a joint
+    without a motor, or a placeholder: it counts as none. Where several rotors turn with
     several joints (differentials, parallel belts), each joint takes an unused rotor with the fewest
     other joints.
     """
@@ -384,15 +397,16 @@ def _of_joints(
             joint.name in dict(coupling.terms) for coupling in tree.couplings
         )
 
+    limited = {joint.name for joint in tree.joints.values()
+               if pushes(joint.effort_limit, joint.effort_lower)}  # fmt: skip
+
     def alone(joint: Joint) -> bool:
         """If it has one whatever other joints have."""
         if joint.name in motors or not joint.independent:
             return joint.name in motors
         driven = any(joint.name in dict(terms) for terms in rotors.values())
-        return driven or turns_alone(joint) or math.isfinite(joint.effort_limit)
+        return driven or turns_alone(joint) or joint.name in limited
 
-    limited = {joint.name for joint in tree.joints.values()
-               if joint.nv == 1 and 0.0 < joint.effort_limit < math.inf}  # fmt: skip
     likely = Counter(joint.cluster for joint in tree.joints.values()
                      if joint.nv == 1 and (joint.name in limited or alone(joint)))  # fmt: skip
     actuators = []
@@ -410,7 +424,7 @@ def _of_joints(
             driven = ((joint.name, ratio), *(t for t in rotors.pop(rotor) if t[0] != joint.name))
             actuators.append(_actuator(joint.name, rotor, driven, tree, motor))
         elif joint.name in motors or (
-            (spins or math.isfinite(joint.effort_limit)) and not driven_by_others(joint)
+            (spins or joint.name in limited) and not driven_by_others(joint)
         ):
             actuators.append(_actuator(joint.name, joint.name, ((joint.name, 1.0),), tree, motor))
     return actuators

@@ -53,7 +53,7 @@ def with_actuators(model: Model, description: Description) -> Description:
     motors = {joint.name: joint.motor for joint in description.joints if joint.motor}
     added = []
     for each in model.actuators:
-        if each.joint in names and each.effort_limit > 0.0:
+        if each.joint in names and each.pushes:
             motor = motors.get(each.name, Motor())
             motor = _limited_as(motor, each)
             ends = (TransmittedJoint(each.joint),), (ActuatorEnd(each.name, motor=motor),)
@@ -119,7 +119,7 @@ def with_motors_at_neutral(model: Model, tree: Description) -> Description:
         ends = tuple(TransmittedJoint(name, reduction=ratio) for name, ratio in terms.items())
         for name in terms:
             drives.setdefault(name, []).append(len(terms))
-        if each.effort_limit > 0.0:
+        if each.pushes:
             motor = ActuatorEnd(each.name, motor=_motor(each))
             added.append(Transmission(each.name, "motor", ends, (motor,)))
     added += _motors_of_joints(model, tree, drives)
@@ -157,7 +157,7 @@ def _ratios_at_neutral(model: Model) -> tuple[Mapping[str, float], ...]:
 def _motors_of_joints(
     model: Model, tree: Description, driven: Collection[str]
 ) -> Iterator[Transmission]:
-    """A motor for each joint with an effort limit that no actuator of the model drives."""
+    """A motor for each joint with an effort limit above zero that no actuator drives."""
     for each in model.description.transmissions:
         if each.actuators and each.joints and not any(actuator_terms(each)):
             warn_at(
@@ -168,9 +168,8 @@ def _motors_of_joints(
             )
     follow = {model.joints[body].name for body in select(model).following}
     for joint in tree.joints:
-        effort = joint.limits.effort
         moved = joint.name in driven or joint.name in follow
-        if joint.type in ONE_DOF and not moved and 0.0 < effort < math.inf:
+        if joint.type in ONE_DOF and not moved and joint.limits.pushes:
             ends = (TransmittedJoint(joint.name),), (ActuatorEnd(joint.name),)
             yield Transmission(joint.name, "motor", *ends)
 

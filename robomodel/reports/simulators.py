@@ -24,7 +24,7 @@ from robomodel.arrays import Array, Mask
 from robomodel.dynamics.actuators.maps import bounds
 from robomodel.dynamics.kinematics.state import Configuration, on_arrays
 from robomodel.dynamics.lumped import reflected
-from robomodel.errors import UnknownNameError, check_names
+from robomodel.errors import UnknownNameError, check_names, few
 from robomodel.model import Model
 from robomodel.model.elements import Cluster, joint_slices
 from robomodel.opentree.armatures import armatures
@@ -41,6 +41,8 @@ ROWS = 9  # of a table over a joint's range
 STEP, TIME = 1e-3, 1.0  # s, of the compared motion
 JUMP = 0.35  # rad or m: largest step of a joint's target in it
 
+DRIVES = ("mjlab", "isaaclab", "drake")  # what is entered is motors, not joints
+
 Gains = Mapping[str, tuple[float, float]]
 """kp and kd by joint."""
 
@@ -52,6 +54,7 @@ class JointFields:
     ``low`` and ``high`` are the least and the greatest reflected inertia over the range, see
     :class:`robomodel.opentree.armatures.Armature`. ``effort`` and ``velocity`` are what motors give
     both ways, or the way that they push if that is one; ``efforts`` the least and the greatest.
+    ``driven`` is False for a joint without a motor, whose limit of effort the file says is zero.
     """
 
     joint: str
@@ -62,11 +65,13 @@ class JointFields:
     velocity: float
     efforts: tuple[float, float]
     gains: tuple[float, float] | None = None
+    driven: bool = True
 
 
 def joint_fields(made: OpenTree, gains: Gains | None = None) -> list[JointFields]:
     """Settings of each joint of one freedom that moves in a tree with links as they are."""
     single = {joint.name for joint in made.basis.view.joints if joint.nv == 1}
+    idle = _undriven(made)
     fields = []
     for each in armatures(made):
         if each.joint in single:
@@ -75,9 +80,20 @@ def joint_fields(made: OpenTree, gains: Gains | None = None) -> list[JointFields
                 each.joint, made.armature[each.joint], each.low, each.high,
                 _both_ways(limit.least_effort, limit.effort),
                 _both_ways(limit.least_velocity, limit.velocity),
-                (limit.least_effort, limit.effort), pair,
+                (limit.least_effort + 0.0, limit.effort), pair, each.joint not in idle,
             ))  # fmt: skip
     return fields
+
+
+def _undriven(made: OpenTree) -> frozenset[str]:
+    """Joints of the tree that no motor drives, as limits of effort of zero in the file say."""
+    return frozenset(
+        joint.name
+        for joint in made.basis.view.joints
+        if joint.name in made.limits
+        and joint.effort_limit == joint.least_effort == 0.0
+        and made.limits[joint.name].effort == made.limits[joint.name].least_effort == 0.0
+    )
 
 
 def _both_ways(least: float, most: float) -> float:
@@ -306,9 +322,11 @@ def parse_gains(text: str | None) -> tuple[float, float] | None:
 
 
 def natural_gains(made: OpenTree, rate: float, ratio: float) -> Gains:
-    """kp = ω² M and kd = 2 ζ ω M with the robot's inertia M at each joint alone at neutral."""
+    """kp = ω² M and kd = 2 ζ ω M of driven joints with the robot's inertia M there at neutral."""
+    idle = _undriven(made)
     return {name: (rate**2 * m, 2.0 * ratio * rate * m)
-            for name, m in _joint_inertia(made.basis.view, made).items()}  # fmt: skip
+            for name, m in _joint_inertia(made.basis.view, made).items()
+            if name not in idle}  # fmt: skip
 
 
 def parse_pd(made: OpenTree, kp: str, kd: str) -> Gains:
@@ -381,6 +399,8 @@ def for_simulator(
         for each in fields
         if -each.efforts[0] != each.efforts[1]
     ]
+    if simulator in DRIVES and (idle := [each.joint for each in fields if not each.driven]):
+        ends.append(f"left out, as no motor drives them (limits of effort of zero): {few(idle)}")
     sections = [
         Section("", ["\n".join(lines)]),
         Section("For your own file, in which what is locked is part of what carries it",
@@ -528,7 +548,7 @@ def _groups(fields: Sequence[JointFields]) -> dict[tuple[Any, ...], list[JointFi
 
 def _mjlab(fields: Sequence[JointFields], lumped: Model) -> list[str]:
     lines = []
-    for group in _groups(fields).values():
+    for group in _groups([each for each in fields if each.driven]).values():
         first = group[0]
         names = ", ".join(json.dumps(f"^{re.escape(each.joint)}$") for each in group)
         words = [f"target_names_expr=({names},)", f"armature={_number(first.armature)}"]
@@ -546,6 +566,9 @@ def _isaaclab(fields: Sequence[JointFields], lumped: Model) -> list[str]:
         inner = ", ".join(f"{json.dumps(name)}: {_number(value)}" for name, value in values.items())
         return "{" + inner + "}"
 
+    fields = [each for each in fields if each.driven]
+    if not fields:
+        return []
     names = ", ".join(json.dumps(each.joint) for each in fields)
     lines = ["ImplicitActuatorCfg(", f"    joint_names_expr=[{names}],"]
     lines.append(f"    armature={mapping({each.joint: each.armature for each in fields})},")
@@ -562,15 +585,15 @@ def _isaaclab(fields: Sequence[JointFields], lumped: Model) -> list[str]:
 def _genesis(fields: Sequence[JointFields], lumped: Model) -> list[str]:
     names = ", ".join(json.dumps(each.joint) for each in fields)
     values = {"armature": [each.armature for each in fields]}
-    if all(each.gains for each in fields):
+    if any(each.gains for each in fields):
         for n, word in enumerate(("kp", "kv")):
-            values[word] = [float(f"{each.gains[n]:.6g}") for each in fields if each.gains]
+            values[word] = [float(f"{(each.gains or (0, 0))[n]:.6g}") for each in fields]
     lines = [f"dofs = [entity.get_joint(name).dofs_idx_local[0] for name in [{names}]]"]
     lines += [
         f"entity.set_dofs_{word}([{', '.join(map(_number, numbers))}], dofs)"
         for word, numbers in values.items()
     ]
-    if all(math.isfinite(each.effort) and each.effort > 0.0 for each in fields):
+    if all(math.isfinite(x.effort) and (x.effort > 0.0 or not x.driven) for x in fields):
         lower, upper = ([each.efforts[n] for each in fields] for n in (0, 1))
         lines.append(f"entity.set_dofs_force_range({lower}, {upper}, dofs)")
     return lines
@@ -592,6 +615,7 @@ def _drake(fields: Sequence[JointFields], lumped: Model) -> list[str]:
         f'<drake:rotor_inertia value="{_number(each.armature)}"/><drake:gear_ratio value="1"/>'
         "</actuator></transmission>"
         for each in fields
+        if each.driven
     ]
 
 

@@ -340,4 +340,4 @@ def with_motors(description: Description) -> Description:
 
 
 def _has_effort(joint: Joint) -> bool:
-    return joint.type in ONE_DOF and 0.0 < joint.limits.effort < math.inf
+    return joint.type in ONE_DOF and joint.limits.pushes

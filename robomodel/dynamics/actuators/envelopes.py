@@ -142,10 +142,10 @@ class JointLimits:
         file = self.file_limits
         ends = max(self.lower, file.lower), min(self.upper, file.upper)
         velocity = _tighter(self.velocity, file.velocity)
-        effort = _tighter(self.effort, file.effort)
+        effort = _tighter(self.effort, file.effort, not self.actuators)
         back = (
             _tighter(self.velocity_back, -file.least_velocity),
-            _tighter(self.effort_back, -file.least_effort),
+            _tighter(self.effort_back, -file.least_effort, not self.actuators),
         )
         return Limits(
             *(ends if ends[0] <= ends[1] else (file.lower, file.upper)),
@@ -253,12 +253,12 @@ def _same(one: float, other: float) -> bool:
     return one == other or abs(one - other) <= SAME * max(one, other)
 
 
-def _tighter(computed: float, filed: float) -> float:
+def _tighter(computed: float, filed: float, idle: bool = True) -> float:
     """The smaller limit; the file's if they differ by rounding alone.
 
-    The file's limit 0, which joints without a motor have, does not limit what motors give.
+    The file's limit 0, which joints without a motor (``idle``) have, limits nothing that motors do.
     """
-    if filed == 0.0 and 0.0 < computed < math.inf:
+    if filed == 0.0 and computed > 0.0 and not (idle and math.isinf(computed)):
         return computed
     return filed if computed >= filed * (1.0 - SAME) else computed
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from robomodel.arrays import Array
 from robomodel.dynamics.actuators.envelopes import JointEnvelope, Quantity
+from robomodel.errors import few
 from robomodel.model.elements import units_of
 from robomodel.reports.document import (
     Bullets,
@@ -401,6 +402,10 @@ def _limb_notes(study: Actuation) -> Iterator[str]:
 
 def _notes(study: Actuation) -> Iterator[str]:
     """Notes on limits that come from other joints, and on limits of the file that do not hold."""
+    idle = [each.joint for each in study.joints if not each.actuators
+            and each.file_limits.effort == each.file_limits.least_effort == 0.0]  # fmt: skip
+    if idle:
+        yield f"no motor drives {few(idle)}: a limit of effort of zero tells of none"
     for each in study.joints:
         yield from _joint_notes(each)
 

@@ -52,7 +52,8 @@ def check_zero_limits(context: CheckContext) -> Iterator[Finding]:
     for joint in context.model.description.joints:
         if joint.type not in ONE_DOF:
             continue
-        zero = [name for name in ("effort", "velocity") if getattr(joint.limits, name) == 0.0]
+        both = {"effort": joint.limits.least_effort, "velocity": joint.limits.least_velocity}
+        zero = [name for name, low in both.items() if low == getattr(joint.limits, name) == 0.0]
         if not zero:
             continue
         grave = "velocity" in zero and not joint.mimic

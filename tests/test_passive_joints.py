@@ -1,0 +1,91 @@
+"""Joints with a limit of effort of zero have no motor, and those that only pull have one."""
+
+from __future__ import annotations
+
+import io
+
+import mujoco
+import numpy as np
+import pytest
+import texts
+from texts import four_bar, link, robot
+
+import robomodel as rm
+from robomodel.reports.simulators import for_simulator
+
+LIMIT = '<limit lower="-1" upper="1" {}/>'
+
+
+def arm(elbow: str, shoulder: str = 'effort="20" velocity="5"', more: str = "") -> str:
+    """An arm with two hinges and these limits."""
+    return robot(
+        link("upper"), link("fore"),
+        texts.joint("shoulder", "base", "upper", kind="revolute", axis="0 1 0",
+                    more=LIMIT.format(shoulder)),
+        texts.joint("elbow", "upper", "fore", "0.3 0 0", kind="revolute", axis="0 1 0",
+                    more=LIMIT.format(elbow) + more),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("velocity", [0, 5])
+def test_a_joint_without_effort_has_no_motor(velocity: int) -> None:
+    """In reports, in what simulators are given, and in the files that are written."""
+    model = rm.load(arm(f'effort="0" velocity="{velocity}"'))
+    (actuator,) = model.actuators
+    assert (actuator.joint, actuator.effort_limit) == ("shoulder", 20.0)
+    assert np.array_equal(rm.actuator_map(model, model.neutral()), [[1.0], [0.0]])
+    study = rm.actuation(model)
+    assert [each.actuators for each in study.joints] == [("shoulder",), ()]
+    assert "no motor drives 'elbow': a limit of effort of zero tells of none" in str(study)
+    for simulator in ("mjlab", "isaaclab", "drake"):
+        sections, data = for_simulator(model, simulator, gains=(12.0, 0.7))
+        assert "shoulder" in data["text"]
+        assert "elbow" not in data["text"]
+        assert "left out, as no motor drives them (limits of effort of zero): 'elbow'" in str(
+            sections
+        )
+    text = for_simulator(model, "mujoco", gains=(12.0, 0.7))[1]["text"]
+    assert '<joint name="elbow" armature="0"/>' in text
+    assert '<position joint="elbow"' not in text
+    for approximate in (False, True):
+        stream = io.StringIO()
+        rm.write_mjcf(model, stream, approximate=approximate)
+        written = mujoco.MjModel.from_xml_string(stream.getvalue())
+        assert [written.joint(i[0]).name for i in written.actuator_trnid] == ["shoulder"]
+
+
+def test_a_robot_of_joints_without_effort_has_no_motors() -> None:
+    """As one whose joints have no limits."""
+    zero = 'effort="0" velocity="0"'
+    assert rm.load(arm(zero, zero)).actuators == rm.load(arm("", "")).actuators == ()
+    lines = for_simulator(rm.load(arm(zero, zero)), "isaaclab")[1]["text"]
+    assert lines == ""
+
+
+def test_a_joint_without_effort_behind_a_motor_has_what_the_motor_gives() -> None:
+    """A four-bar's rocker, whose limit of effort is zero: the crank's motor has one, or none."""
+    for motor in ('effort="7"', 'velocity="3"'):
+        text = four_bar(marks=(True, False, False))
+        for name, more in (("crank", f"<motor {motor}/>"), ("rocker", '<limit effort="0"/>')):
+            text = text.replace(f'<child link="{name}"/>', f'<child link="{name}"/>{more}')
+        (rocker,) = rm.actuation(rm.load(text), ["j_rocker"]).joints
+        assert rocker.actuators == ("j_crank",)
+        assert np.isfinite(rocker.limits.effort) == ("effort" in motor)
+        assert rocker.limits.effort > 0.0
+
+
+def test_a_joint_that_only_pulls_keeps_its_motor() -> None:
+    """In trees that are written, as URDF and SDF, also behind a gear that turns it about."""
+    for effort, more in (
+        ('effort="0" effort_lower="-5"', ""),
+        ('effort="5" effort_lower="0"', '<rotor inertia="1e-4" ratio="-7"/>'),
+    ):
+        model = rm.load(arm(f'{effort} velocity="5"', more=more))
+        least, most = rm.torque_limits(model, model.neutral())
+        assert sorted(np.abs([least[1], most[1]])) == [0.0, pytest.approx(5.0)]
+        assert "zero-limit" not in str(rm.validate(model))
+        for write in (rm.write_urdf, rm.write_sdf):
+            stream = io.StringIO()
+            write(model, stream, approximate=True)
+            tree = rm.load(stream.getvalue())
+            assert np.allclose(rm.torque_limits(tree, tree.neutral()), (least, most))
