@@ -15,7 +15,7 @@ from test_polynomials import KNEE
 from texts import INERTIAL, joint, link, robot
 
 import robomodel as rm
-from robomodel.dynamics.actuators.envelopes import reflected_inertia
+from robomodel.dynamics.actuators.reflection import reflected_inertia
 from robomodel.model.elements import position_names
 from robomodel.views import page, write_page, write_png
 from robomodel.views.still import still

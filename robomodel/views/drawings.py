@@ -22,7 +22,7 @@ from dataclasses import replace
 import numpy as np
 
 from robomodel.dynamics import crba
-from robomodel.dynamics.actuators.envelopes import reflected_inertia
+from robomodel.dynamics.actuators.reflection import reflected_inertia
 from robomodel.identification import Identified
 from robomodel.mechanism.graph import WORLD
 from robomodel.model import build

@@ -20,6 +20,7 @@ from robomodel.description import Limits
 from robomodel.dynamics.actuators import maps as actuation
 from robomodel.dynamics.actuators.limbs import (
     RANKLESS,
+    TiedSpeeds,
     beside,
     columns_of,
     condition,
@@ -28,9 +29,11 @@ from robomodel.dynamics.actuators.limbs import (
     motor_rows,
     rowed,
     singular_places,
+    tied_speeds,
     torque_map,
     unit_rates,
 )
+from robomodel.dynamics.actuators.reflection import inertia_along
 from robomodel.mechanism.roots import last_before
 from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import Cluster, joint_slices, spanning_start
@@ -47,8 +50,6 @@ from robomodel.reach.ranges import (
     path_along,
     ranges_from,
 )
-from robomodel.scalars import Scalar, Vector, unstack
-from robomodel.spatial import ZERO, Motion, scale
 from robomodel.tolerances import NOTHING, SAME, SINGULAR
 
 OTHERS = 3  # most freedoms of clusters whose other joints are also held at their ends
@@ -56,7 +57,6 @@ DEAD_TORQUE = 1e-3  # of the torque or speed at neutral: less is a dead point's
 BENT_CURVE = 0.01  # of the usual size: how far curves may be from straight lines between points
 # of adding points, the most points that a round adds, and those on each side of least values
 ROUNDS, MOST_ADDED, AROUND = 4, 200, 4
-INFINITE = 1e6  # rates of a joint that is at a dead point
 STEEPEST = 30.0  # times the usual size: beyond it, near dead points, no points are added
 
 
@@ -99,6 +99,7 @@ class JointLimits:
         file_limits: The file's.
         constant: Torque and speed are the same along the line.
         passive: Motors are too few to give it torque alone, so torques are whatever others take.
+        tied: See :func:`robomodel.dynamics.actuators.limbs.tied_speeds`.
     """
 
     joint: str
@@ -112,6 +113,7 @@ class JointLimits:
     file_limits: Limits
     constant: bool
     passive: bool
+    tied: TiedSpeeds
 
     @property
     def lower(self) -> float:
@@ -141,10 +143,10 @@ class JointLimits:
         """
         file = self.file_limits
         ends = max(self.lower, file.lower), min(self.upper, file.upper)
-        velocity = _tighter(self.velocity, file.velocity)
+        velocity = _tighter(min(self.velocity, self.tied.ahead), file.velocity)
         effort = _tighter(self.effort, file.effort, not self.actuators)
         back = (
-            _tighter(self.velocity_back, -file.least_velocity),
+            _tighter(min(self.velocity_back, self.tied.back), -file.least_velocity),
             _tighter(self.effort_back, -file.least_effort, not self.actuators),
         )
         return Limits(
@@ -174,7 +176,7 @@ class JointEnvelope(JointLimits):
         torque_any: The greatest whatever the others take, the smaller of both ways.
         speed: The greatest (n,).
         speed_back: The size of the least.
-        inertia: See :func:`reflected_inertia` (n,).
+        inertia: See :func:`robomodel.dynamics.actuators.reflection.reflected_inertia` (n,).
         condition: See :func:`~robomodel.dynamics.actuators.limbs.condition` (n,); 1 for joints that
             share no motors.
         at_rest: Its range while these rest at neutral.
@@ -448,6 +450,7 @@ def joint_limits(model: Model, body: int) -> JointLimits:
         ),
         constant=all(bool(np.ptp(x) <= SAME * np.max(x)) if len(x) else True for x in finite),
         passive=line.passive,
+        tied=tied_speeds(model, body),
     )  # fmt: skip
 
 
@@ -641,61 +644,6 @@ def _greatest_speeds(model: Model, ratios: Array) -> tuple[Array, Array]:
     with np.errstate(all="ignore"):
         greatest, least = (np.min(x / np.abs(ratios), axis=-1) for x in turns)
     return np.asarray(least), np.asarray(greatest)
-
-
-def reflected_inertia(model: Model, q: Array, body: int, v: Array) -> Array:
-    """Reflected inertia (n,) [kg m² or kg] of a joint at q (n, nq), moved at unit rate by v (n,
-    nv).
-
-    Not-a-number where v is.
-    """
-    with np.errstate(invalid="ignore"):  # at dead points
-        speeds = np.einsum("nij,nj->ni", model.constraint_jacobian(q), v)
-    return inertia_along(model, q, body, speeds)
-
-
-def inertia_along(model: Model, q: Array, body: int, speeds: Array) -> Array:
-    """The same by the rates of all joints (n, spanning velocities)."""
-    positions = model.spanning_positions(unstack(q))
-    rests = np.all(speeds == 0.0, axis=0)
-    rates = [0.0 if rest else rate for rest, rate in zip(rests, unstack(speeds), strict=True)]
-    with np.errstate(all="ignore"):  # at dead points
-        total = reflected(model, positions, rates, body)
-    result: Array = np.broadcast_to(np.asarray(total, dtype=float), (len(q),)).copy()
-    result[~(np.max(np.abs(speeds), axis=-1, initial=0.0) < INFINITE)] = np.nan
-    return result
-
-
-def reflected(model: Model, positions: Vector, rates: Vector, body: int) -> Scalar:
-    """Reflected inertia of a joint that moves at unit rate; scalars of any kind.
-
-    It is the sum of twistᵀ · inertia · twist over all moving bodies except those that the joint
-    carries, plus armatures; of carried rotors only the spin counts. No term is negative. ``rates``
-    are of all joints; a rate that is the float 0 marks a joint at rest.
-    """
-    total: Scalar = 0.0
-    twists: dict[int, Motion] = {}
-    carried: set[int] = set()
-    for k, node in enumerate(model.nodes):
-        if k == body or node.parent in carried:
-            carried.add(k)
-        moves = any(not isinstance(rates[r], float) or rates[r] != 0.0 for r in node.freedoms)
-        if node.parent not in twists and not moves:
-            continue
-        turning = Motion(ZERO, ZERO)
-        for r, motion in zip(node.freedoms, node.joint.subspace, strict=True):
-            turning = turning + Motion(
-                scale(rates[r], motion.angular), scale(rates[r], motion.linear)
-            )
-            total = total + node.armature * rates[r] * rates[r]
-        twists[k] = turning
-        if node.parent in twists:
-            twists[k] = node.transform(positions).to_child(twists[node.parent]) + turning
-        if k not in carried:
-            total = total + (node.inertia * twists[k]).dot(twists[k])
-        elif node.axisymmetric and k != body:
-            total = total + (node.inertia * turning).dot(turning)
-    return total
 
 
 def inverses(matrices: Array) -> Array:

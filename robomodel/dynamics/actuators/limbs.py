@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -80,6 +81,48 @@ def motor_rows(model: Model) -> Array:
         for row, k in each.rows:
             rows[n, row] += k
     return rows
+
+
+class TiedSpeeds(NamedTuple):
+    """The sizes of a joint's greatest speeds by others that turn with it, and which limit them."""
+
+    back: float = math.inf
+    ahead: float = math.inf
+    back_by: str = ""
+    ahead_by: str = ""
+
+
+@cached_on_model
+def tied_speeds(model: Model, body: int) -> TiedSpeeds:
+    """The speeds that limits of velocity leave a joint of those at a constant ratio to it.
+
+    A limit of zero both ways is a placeholder, and counts as none.
+    """
+    joints = {joint.name: joint for joint in model.joints}
+    pairs = [
+        [(name, k) for name, k in each.terms if k]
+        for each in model.couplings
+        if not each.coefficients
+    ]
+    ratios, todo = {model.joints[body].name: 1.0}, [model.joints[body].name]
+    while todo:
+        at = todo.pop()
+        for pair in pairs:
+            if len(pair) == 2 and at in (names := dict(pair)):
+                ((other, k),) = (each for each in pair if each[0] != at)
+                if other not in ratios:
+                    ratios[other] = -ratios[at] * names[at] / k
+                    todo.append(other)
+    found = TiedSpeeds()
+    for name, ratio in tuple(ratios.items())[1:]:
+        least, most = joints[name].least_velocity, joints[name].velocity_limit
+        if least < most:
+            back, ahead = sorted((least / ratio, most / ratio))
+            if -back < found.back:
+                found = found._replace(back=-back, back_by=name)
+            if ahead < found.ahead:
+                found = found._replace(ahead=ahead, ahead_by=name)
+    return found
 
 
 def columns_of(model: Model, cluster: Cluster, bodies: Sequence[int]) -> list[int]:

@@ -434,7 +434,17 @@ def _joint_notes(each: JointEnvelope) -> Iterator[str]:
             f"{each.joint}: motors are too few to push it alone; its torque is that whatever the "
             "others take"
         )
-    filed, own = each.file_limits, each.limits
+    filed, own, tied = each.file_limits, each.limits, each.tied
+    for word, mine, other, by in (
+        ("velocity", min(each.velocity, filed.velocity or math.inf), tied.ahead, tied.ahead_by),
+        ("velocity backwards", min(each.velocity_back, -filed.least_velocity or math.inf),
+         tied.back, tied.back_by),
+    ):  # fmt: skip
+        if other < mine * (1.0 - SAME) and (word == "velocity" or tied.back != tied.ahead):
+            yield (
+                f"{each.joint}: its limit of {word} is that of '{by}', which turns with it: "
+                f"{_with(other, speed)}"
+            )
     rows = [
         ("effort", each.effort, filed.effort, force),
         ("velocity", each.velocity, filed.velocity, speed),
