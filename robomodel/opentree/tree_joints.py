@@ -27,6 +27,7 @@ from robomodel.model.model import Model
 from robomodel.reach.displacements import PAYLOAD, Displacements, places_carried, poses
 from robomodel.reach.groups import Group, split
 from robomodel.reach.limb import FREE, LIMB_SEED, THIRD_OFF, Choice, chosen
+from robomodel.reach.ranges import limb_ranges
 from robomodel.reach.reachable import Reachable, reachable
 from robomodel.scalars import stack, unstack
 from robomodel.tolerances import MOVES, NOTHING, SAME, WITHIN
@@ -126,7 +127,7 @@ class ClusterTree:
         """The positions of its drivers between which it is right; none: wherever these are."""
         found = {}
         for body in () if follower.exact else follower.drivers:
-            if self.whole and not goes_free(model.joints[body]):
+            if self.whole and not goes_free(model, body):
                 continue
             at = self.positions[:, self.cluster.geometry.links[self.cluster.bodies.index(body)].q]
             found[body] = float(np.min(at)), float(np.max(at))
@@ -199,10 +200,33 @@ def states_within(work: float, limits: tuple[int, int]) -> int:
     return int(np.clip(WORK / max(work, 1.0), *limits))
 
 
-def goes_free(joint: Joint) -> bool:
-    """True if a joint has no limits, or some that leave a full turn: it goes :data:`FREE` far."""
+def goes_free(model: Model, body: int) -> bool:
+    """True if no limits end a joint's way, or its own leave a full turn: it goes :data:`FREE` far.
+
+    In a linkage of one freedom limits of others end it, too, as those of a cylinder.
+    """
+    joint = model.joints[body]
+    return joint.nv == 1 and _turns(joint) and _led_to(model, body) is None
+
+
+def _led_to(model: Model, body: int) -> tuple[float, float] | None:
+    """The range of a joint without limits that those of others end on its one path; else None."""
+    joint, cluster = model.joints[body], model.clusters[model.nodes[body].cluster]
+    if cluster.kind != "loops" or all(_turns(model.joints[other]) for other in cluster.bodies):
+        return None
+    columns = set(cluster.geometry.links[cluster.bodies.index(body)].freedoms)
+    if all(each.freedoms != 1 or not columns & set(each.columns)
+           for each in split(model, cluster.index).groups):  # fmt: skip
+        return None
+    (reach,) = limb_ranges(model, [joint.name])
+    ended = {reach.lower_by, reach.upper_by} & set(cluster.joints) - {joint.name}
+    return (reach.lower, reach.upper) if ended else None
+
+
+def _turns(joint: Joint) -> bool:
+    """True if a joint's own limits end nothing, or leave a full turn."""
     turn = math.inf if joint.type == "prismatic" else 2.0 * math.pi
-    return joint.nv == 1 and joint.upper - joint.lower >= turn
+    return joint.nv != 1 or joint.upper - joint.lower >= turn
 
 
 @cached_on_model
@@ -212,7 +236,11 @@ def sheet(model: Model, bodies: tuple[int, ...]) -> Reachable:
     ends = {}
     for body in bodies:
         joint, cluster = model.joints[body], model.clusters[model.nodes[body].cluster]
-        if goes_free(joint):
+        if joint.nv != 1 or not _turns(joint):
+            continue
+        if (led := _led_to(model, body)) is not None:
+            ends[joint.name] = led
+        else:
             reach = FREE * (cluster.geometry.scale if joint.type == "prismatic" else 1.0)
             ends[joint.name] = (float(at[joint.name]) - reach, float(at[joint.name]) + reach)
     return reachable(model).narrowed(ends).on_sheet([model.joints[body].name for body in bodies])
