@@ -141,6 +141,17 @@ def test_rods_without_mass_spin_and_are_locked(rod: str) -> None:
     assert float(found) == pytest.approx(float(known), rel=1e-9)
 
 
+@pytest.mark.parametrize("rod", RODS)
+def test_locks_of_spins_are_no_conditions_of_the_file(rod: str) -> None:
+    """`validate` speaks of the file's loops; a lock has three rows that its ball has, too."""
+    text = rocker(*RODS[rod])
+    locked, model = rm.load(text, spins="locked"), rm.load(text)
+    assert sum(each.redundant for each in locked.loops) == 3 + sum(x.redundant for x in model.loops)
+    checks = [[str(x) for x in rm.validate(each).findings if x.check == "redundancy"]
+              for each in (locked, model)]  # fmt: skip
+    assert checks[0] == checks[1]
+
+
 @pytest.mark.parametrize("barrel", ["", INERTIAL])
 def test_cylinders_spin_with_or_without_a_heavy_barrel(barrel: str) -> None:
     """A lever on a cylinder, whose ball carries a barrel that may have no mass: cosines' law."""

@@ -350,6 +350,7 @@ class Loop:
     ``friction``, ``stiffness``, ``reference`` and ``deadband`` act on it as on a joint.
     ``tolerance`` [m, rad]:
     how far it may stay open where it closes best; None for what rounding in a file explains.
+    ``added``: not the file's, but a lock of a rod's spin.
     """
 
     name: str
@@ -366,6 +367,7 @@ class Loop:
     reference: float = 0.0
     tolerance: float | None = None
     deadband: float = 0.0
+    added: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

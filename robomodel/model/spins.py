@@ -287,8 +287,11 @@ def locked(description: Description, model: Model, spins: Sequence[Spin]) -> Des
         while name in names:
             name += "'"
         loops.append(
-            Loop(name, "universal", ends[0], ends[1], axis2=(0.0, 1.0, 0.0), source=rod.source)
-        )
+            Loop(
+                name, "universal", ends[0], ends[1], axis2=(0.0, 1.0, 0.0), source=rod.source,
+                added=True,
+            )
+        )  # fmt: skip
     moving = {name for spin in spins
               for name in model.clusters[model.nodes[spin.body].cluster].joints}  # fmt: skip
     start, marked = neutral_positions(model), [x.name for x in description.joints if x.independent]

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 def check_redundancy(context: CheckContext) -> Iterator[Finding]:
     """Loops with redundant conditions, and the reason."""
     for loop in context.model.loops:
-        if not loop.redundant or not loop.rank:
+        if not loop.redundant or not loop.rank or context.loops[loop.name].added:
             continue  # building the model warns of loops that add nothing
         cause, harmless = _cause(context, context.loops[loop.name])
         yield Finding(
@@ -142,7 +142,9 @@ def _needless(context: CheckContext) -> Iterator[Finding]:
     """Redundant loops and couplings without which a cluster would fall apart."""
     model = context.model
     needless = [
-        (loop.name, context.loops[loop.name].source) for loop in model.loops if not loop.rank
+        (loop.name, context.loops[loop.name].source)
+        for loop in model.loops
+        if not loop.rank and not context.loops[loop.name].added
     ]
     needless += [(each.name, context.couplings[each.name]) for each in model.couplings
                  if each.redundant]  # fmt: skip
