@@ -405,7 +405,7 @@ def test_formats_without_the_word(knee):
         (" ".join(map(repr, CONDYLE)), "0.3 0.0 0", "does not depend on 'flexion'"),
         (" ".join(map(repr, CONDYLE)), "0.3 nan", "'nan' is not a finite number"),
         ("</coupling>", '<offset value="1"/></coupling>', "a coupling by <polynomial> has nothing"),
-        (powers("slide", "z", "flexion", SLIDE), powers("s", "flexion", "x", (9.0, 1.0, 0.01)),
+        (powers("slide", "z", "flexion", SLIDE), powers("s", "flexion", "x", (99.0, 1.0, 1.0)),
          "cannot close"),
     ],
 )  # fmt: skip
@@ -512,3 +512,16 @@ def test_reports_follow_the_curve():
     assert found["y"].upper == pytest.approx(curve(peak), abs=1e-4)
     assert found["y"].lower_by == "y"  # and x's limit, at the same place
     assert found["y"].upper_by == "loop"
+
+
+def test_a_motor_does_not_keep_polynomials_from_closing() -> None:
+    """Two of each other's joints meet in one point, with a rotor on what follows or without."""
+    other = powers("s", "flexion", "x", (9.0, 1.0, 0.01))
+    text = KNEE.replace(powers("slide", "z", "flexion", SLIDE), other)
+    gear = text[text.index('<coupling name="gear"') : text.index("</robot>")]
+    for each in (text, text.replace(gear, "")):
+        model = rm.load(each)
+        at = model.joint_positions(model.neutral())
+        x, flexion = float(at["x"]), float(at["flexion"])
+        assert x == pytest.approx(Polynomial(CONDYLE)(flexion), abs=1e-12)
+        assert flexion == pytest.approx(Polynomial((9.0, 1.0, 0.01))(x), abs=1e-12)

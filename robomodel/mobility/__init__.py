@@ -26,7 +26,7 @@ class SpanningColumn:
 
     ``chosen``: the file's (or the caller's) ``independent``; None leaves it open. ``follower``: a
     mimic or a coupling names the joint as its dependent one. ``part``: it is one of several
-    velocities between two bodies with mass.
+    velocities between two bodies with mass. ``placed``: the file has its initial position.
     """
 
     label: str
@@ -37,6 +37,7 @@ class SpanningColumn:
     part: bool
     length: bool  # metres rather than radians
     limits: tuple[float, float]
+    placed: bool = False
 
 
 def column_limits(columns: Sequence[SpanningColumn]) -> tuple[Array, Array]:
@@ -265,77 +266,105 @@ class ReducedProblem:
     """The core of a cluster with loops: without joints that only follow others by a coupling.
 
     A follower takes part in no loop and in one coupling, which gives its position, as the rotor of
-    a linkage's joint does. ``columns`` are those of the core among the whole's; ``leading`` those
-    that are independent where these are: a follower that is marked so in place of the only joint
-    that it follows. ``followers`` are pairs (link, coupling) of the whole, each after those that it
-    follows.
+    a linkage's joint does, and where that is, whichever joints are independent. ``columns`` are
+    those of the core among the whole's. ``followers`` are pairs (link, coupling) of the whole, each
+    after those that it follows. ``candidates``: the core with the followers that may be
+    independent, columns ``among`` the whole's; ``rates``: of these by those of the core, in
+    comparable units.
     """
 
     whole: ClusterProblem
     problem: ClusterProblem
     columns: tuple[int, ...]
-    leading: tuple[int, ...]
     followers: tuple[tuple[int, int], ...]
+    candidates: ClusterProblem
+    among: tuple[int, ...]
+    rates: Array
 
     @staticmethod
     def of(problem: ClusterProblem) -> ReducedProblem:
-        """The core; a follower's limits count as limits of the joint that it follows."""
+        """The core; a follower's limits count as limits of the joint that it follows.
+
+        Nor is its start lost, if it is the only one that the file gives.
+        """
         geometry, columns = problem.geometry, list(problem.columns)
+        start = problem.start.copy()
         at = [link.v for link in geometry.links]
         looped = geometry.looped_bodies
         couplings = list(range(len(geometry.linear)))
         followers: list[tuple[int, int]] = []
-        leading = list(range(len(columns)))
 
         def follows(link: int, coupling: int) -> bool:
-            """True if the file marks the link so, or names it so and lets all others lead.
-
-            One that is marked as independent instead of the only joint that it follows does, too.
-            """
-            column, terms = columns[at[link]], geometry.linear[coupling].terms
-            led = all(columns[at[i]].chosen is not False for i, _ in terms)
-            if column.chosen and column.follower and len(terms) == 2:
-                return not all(columns[at[i]].chosen for i, _ in terms)
+            """True if the file marks the link so, or names it so and lets all others lead."""
+            column = columns[at[link]]
+            led = all(
+                columns[at[i]].chosen is not False for i, _ in geometry.linear[coupling].terms
+            )
             return column.chosen is False or (column.chosen is None and column.follower and led)
 
+        def may_follow(link: int, coupling: int) -> bool:
+            """True if it is where the others are: without limits, or of the only other's."""
+            unlimited = not np.any(np.isfinite(columns[at[link]].limits))
+            return unlimited or len(geometry.linear[coupling].terms) == 2
+
+        def left() -> list[int]:
+            gone = {link for link, _ in followers}
+            return [i for i in range(len(geometry.links)) if i not in gone]
+
+        candidates: ClusterProblem | None = None
+        among = tuple[int, ...]()
         while True:
             used = Counter(link for c in couplings for link, _ in geometry.linear[c].terms)
-            follower = next(
-                (
-                    (link, c)
-                    for c in couplings
-                    for link, _ in geometry.linear[c].terms
-                    if used[link] == 1 and link not in looped and follows(link, c)
-                ),
-                None,
-            )
-            if follower is None:
+            ends = [
+                (link, c)
+                for c in couplings
+                for link, _ in geometry.linear[c].terms
+                if used[link] == 1 and link not in looped
+            ]
+            some = [end for end in ends if follows(*end)] if candidates is None else []
+            if not some:
+                if candidates is None:
+                    candidates = _part(problem, columns, left(), couplings, start)
+                    among = _columns_of(columns, left())
+                some = [end for end in ends if may_follow(*end)]
+                some = [each for each in some if columns[at[each[0]]].follower] or some
+            if not some:
                 break
-            link, coupling = follower
+            link, coupling = some[0]
             couplings.remove(coupling)
-            followers.append(follower)
+            followers.append(some[0])
             terms = dict(geometry.linear[coupling].terms)
             factor_of = terms.pop(link)
             if len(terms) == 1:
                 ((leader, factor),) = terms.items()
-                if columns[at[link]].chosen:
-                    columns[at[leader]] = replace(columns[at[leader]], chosen=True)
-                    leading[at[leader]] = leading[at[link]]
                 offset, low, high = geometry.linear[coupling].offset, *columns[at[leader]].limits
-                ends = [(offset - factor_of * x) / factor for x in columns[at[link]].limits]
-                low, high = max(low, min(ends)), min(high, max(ends))
+                placed = columns[at[link]].placed and not columns[at[leader]].placed
+                if placed and not problem.closed:
+                    own, its = geometry.links[link].q, geometry.links[leader].q
+                    start[its] = (offset - factor_of * start[own]) / factor
+                    columns[at[leader]] = replace(columns[at[leader]], placed=True)
+                span = [(offset - factor_of * x) / factor for x in columns[at[link]].limits]
+                low, high = max(low, min(span)), min(high, max(span))
                 if low <= high:
                     columns[at[leader]] = replace(columns[at[leader]], limits=(low, high))
-        gone = {link for link, _ in followers}
-        core = [i for i in range(len(geometry.links)) if i not in gone]
-        kept = tuple(i for i, column in enumerate(columns) if column.link not in gone)
-        return ReducedProblem(
-            problem,
-            _part(problem, columns, core, couplings),
-            kept,
-            tuple(leading[i] for i in kept),
-            tuple(reversed(followers)),
-        )
+        assert candidates is not None
+        core = _part(problem, columns, left(), couplings, start)
+        kept, last = _columns_of(columns, left()), tuple(reversed(followers))
+        rates = np.zeros((len(columns), len(kept)))
+        rates[list(kept)] = np.diag(core.unit)
+        for n, coupling in last:
+            terms = dict(geometry.linear[coupling].terms)
+            factor = terms.pop(n)
+            rates[at[n]] = -sum((k * rates[at[i]] for i, k in terms.items()), np.zeros(len(kept)))
+            rates[at[n]] /= factor
+        rates = rates[list(among)] / candidates.unit[:, None]
+        return ReducedProblem(problem, core, kept, last, candidates, among, rates)
+
+    def motions(self, null: Array) -> Array:
+        """Orthonormal motions (..., candidates' columns, n) from those of the core."""
+        if self.among == self.columns:
+            return null
+        return np.asarray(np.linalg.qr(self.rates @ null)[0])
 
     def positions(self, q: Array) -> Array:
         """The whole's spanning positions (nq,) from the core's."""
@@ -367,13 +396,19 @@ class ReducedProblem:
         return tuple(c not in gone and next(of_core) for c in range(count))
 
 
+def _columns_of(columns: Sequence[SpanningColumn], links: Sequence[int]) -> tuple[int, ...]:
+    """The columns of links."""
+    return tuple(i for i, column in enumerate(columns) if column.link in links)
+
+
 def _part(
     problem: ClusterProblem,
     columns: Sequence[SpanningColumn],
     core: Sequence[int],
     couplings: Sequence[int],
+    start: Array,
 ) -> ClusterProblem:
-    """The problem of the ``core`` links, with these couplings."""
+    """The problem of the ``core`` links, with these couplings, from a start of the whole's."""
     geometry = problem.geometry
     number = {link: n for n, link in enumerate(core)}
     links: list[Link] = []
@@ -405,7 +440,7 @@ def _part(
         replace(each, terms=tuple((number[i], k) for i, k in each.terms))
         for each in (geometry.linear[c] for c in couplings)
     )
-    parts = [problem.start[link.positions] for link in map(geometry.links.__getitem__, core)]
+    parts = [start[link.positions] for link in map(geometry.links.__getitem__, core)]
     return replace(
         problem,
         geometry=Geometry(tuple(links), (*loops, *polynomials), linear),

@@ -140,8 +140,7 @@ def analyse_loops(whole: ClusterProblem, before: Analysed) -> ClusterSolution:
     nearest = samples[int(np.argmin(distances_from_start(problem, samples)))]
     advice = "" if mobility else remark or tolerance_advice(explored.weakest)
     check_counts(whole, mobility, len(whole.columns) - mobility, reduced.positions(nearest), advice)
-    labels = [whole.columns[i].label for i in reduced.leading]
-    independent, notes = _independent(problem, explored, mobility, labels)
+    independent, notes = _independent(reduced, explored, mobility)
     ranks, repeated = added_ranks(problem, jacobian)
     keep = rows_to_keep(problem, jacobian, ranks)
 
@@ -167,9 +166,9 @@ def analyse_loops(whole: ClusterProblem, before: Analysed) -> ClusterSolution:
     if not exact:
         suspicions += rows_that_open(problem, samples, explored.null, closing)
 
-    neutral = _loop_neutral(problem, explored, independent, closing, exact)
+    neutral = _loop_neutral(reduced, problem, explored, independent, closing, exact)
     suspicions += _several_ways_on(problem, explored)
-    columns = tuple(reduced.leading[i] for i in independent)
+    columns = tuple(reduced.among[i] for i in independent)
     kept = reduced.jacobian(jacobian[:, keep] / problem.unit)
     constraint, pivots = _constraint(whole, kept, columns, keep)
     return ClusterSolution(
@@ -300,13 +299,11 @@ def _regularity(columns: Array) -> Array:
 
 
 def _independent(
-    problem: ClusterProblem, explored: ClosedConfigurations, mobility: int, labels: Sequence[str]
+    reduced: ReducedProblem, explored: ClosedConfigurations, mobility: int
 ) -> tuple[tuple[int, ...], list[str]]:
-    """The independent columns: the file's if it marks enough, else the best; and notes.
-
-    ``labels``: the names of columns as independent ones.
-    """
-    columns = problem.columns
+    """The independent columns of candidates, the file's or the best ones, and notes."""
+    problem = reduced.candidates
+    columns, around = problem.columns, reduced.motions(explored.around[1])
     forced = [i for i, c in enumerate(columns) if c.chosen]
     open_ = [i for i, c in enumerate(columns) if c.chosen is None]
     if len(forced) == mobility:
@@ -314,27 +311,28 @@ def _independent(
     elif len(forced) + len(open_) == mobility:
         choice = tuple(sorted(forced + open_))
     else:
-        choice = choose_independent(problem, explored.around[1], forced, open_, mobility)
-        picked = few([labels[i] for i in choice if i in open_], 8)
+        choice = choose_independent(problem, around, forced, open_, mobility)
+        picked = few([columns[i].label for i in choice if i in open_], 8)
         note = (
             f"cluster '{problem.name}': {picked} chosen as independent by conditioning, "
             "as the file does not say"
         )
         return choice, [note]
-    singular = singular_everywhere(explored.null, choice)
+    singular = singular_everywhere(reduced.motions(explored.null), choice)
     if singular is not None:
-        others = choose_independent(problem, explored.around[1], [], range(len(columns)), mobility)
+        others = choose_independent(problem, around, [], range(len(columns)), mobility)
         raise DescriptionError(
-            f"{few([labels[i] for i in choice], 8)} cannot be the independent coordinates: "
+            f"{few([columns[i].label for i in choice], 8)} cannot be the independent coordinates: "
             "at every configuration tried, motions of the cluster leave them at rest "
             f"(singular value {singular:.1g}); take "
-            f"{few([labels[i] for i in others], 8)}",
+            f"{few([columns[i].label for i in others], 8)}",
             first_source(problem),
         )
     return choice, []
 
 
 def _loop_neutral(
+    reduced: ReducedProblem,
     problem: ClusterProblem,
     explored: ClosedConfigurations,
     independent: tuple[int, ...],
@@ -350,9 +348,9 @@ def _loop_neutral(
     if problem.closed:
         kept: Array = close(geometry, problem.start[None], rows=closing)[0][0]
         return kept
-    typical = conditioning(explored.null, independent)
+    typical = conditioning(reduced.motions(explored.null), independent)
     if float(np.max(typical)) < 1e-6:  # all of another branch
-        typical = conditioning(explored.around[1], independent)
+        typical = conditioning(reduced.motions(explored.around[1]), independent)
     regular = typical[typical >= 1e-6]
     good = median(regular) if regular.size else 0.0  # 0: none counts as irregular
 
@@ -360,7 +358,8 @@ def _loop_neutral(
         """The best of the candidates, after its faults: (outside the limits, irregular)."""
         if not exact:
             candidates = close(geometry, candidates, rows=closing)[0]
-        irregular = regularity(geometry, candidates, problem.unit, independent) < 0.1 * good
+        each = regularity(geometry, candidates, problem.unit, independent, reduced.motions)
+        irregular = each < 0.1 * good
         outside, away = (
             outside_limits(problem, candidates),
             distances_from_start(problem, candidates),

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
@@ -478,17 +478,24 @@ def conditioning(null: Array, columns: Sequence[int]) -> Array:
     return np.asarray(np.linalg.svd(null[:, list(columns), :], compute_uv=False)[:, -1])
 
 
-def regularity(geometry: Geometry, q: Array, unit: Array, independent: Sequence[int]) -> Array:
+def regularity(
+    geometry: Geometry,
+    q: Array,
+    unit: Array,
+    independent: Sequence[int],
+    motions: Callable[[Array], Array],
+) -> Array:
     """The regularity of closed configurations (n, nq) for these independent columns, 0 to 1.
 
     1 where G is an isometry (in columns scaled by ``unit``), 0 where it is infinite or K loses
-    rank.
+    rank. ``motions``: those among which independent columns are, from those of the geometry.
     """
     _, singular, right = np.linalg.svd(geometry.evaluate(q)[1] * unit)
     rank = geometry.nv - len(independent)
     null = np.swapaxes(right[:, rank:, :], 1, 2)
     weakest = singular[:, max(rank, 1) - 1]
-    return np.where(weakest >= 1e-4 * singular[:, 0], conditioning(null, independent), 0.0)
+    regular = conditioning(motions(null), independent)
+    return np.where(weakest >= 1e-4 * singular[:, 0], regular, 0.0)
 
 
 # ---- independent columns ------------------------------------------------------------------------

@@ -686,11 +686,12 @@ class ConstrainedCluster:
             part = link.joint.nv > 1 or not all(self.heavy[end] for end in ends)
             mark = joint.independent
             marks = mark if isinstance(mark, tuple) else (mark,) * link.joint.nv
+            placed = joint.initial is not None
             for motion, label, mark in zip(link.joint.subspace, labels(joint), marks, strict=True):
                 length = any(motion.linear) and not any(motion.angular)
                 columns.append(
                     SpanningColumn(
-                        label, joint.name, i, mark, body in followers, part, length, limits
+                        label, joint.name, i, mark, body in followers, part, length, limits, placed
                     )
                 )
         return tuple(columns)
