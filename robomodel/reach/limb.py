@@ -576,12 +576,15 @@ def select_in(model: Model, cluster: Cluster, g: Array, first: Collection[int] =
 
     Those of ``first`` are taken before others; then those that carry other clusters, are no
     rotors, follow no other by a mimic or a polynomial, carry more mass, and of equals those that
-    move less, as behind gears.
+    move less, as behind gears. A mimic between a hinge and a slide does not tell which carries: a
+    rack moves with its pinion, whichever of them a format makes the follower.
     """
     if cluster.kind == "joint":
         return list(cluster.bodies)
     turning = rotors(model, cluster)
-    followers = {joint.name for joint in model.description.joints if joint.mimic}
+    kinds = {joint.name: joint.type == "prismatic" for joint in model.description.joints}
+    followers = {x.name for x in model.description.joints
+                 if x.mimic and kinds[x.name] == kinds.get(x.mimic.joint)}  # fmt: skip
     followers |= {x.joint for x in model.description.couplings if isinstance(x, PolynomialCoupling)}
     leads: dict[int, bool] = dict.fromkeys(cluster.bodies, False)
     mass = {body: value_of(model.nodes[body].inertia.mass) for body in cluster.bodies}
