@@ -294,7 +294,8 @@ def test_redundant_motors() -> None:
     [
         ('<motor stall_torque="3"/>', "no no_load_speed"),
         ('<motor no_load_speed="3"/>', "no stall_torque"),
-        ('<motor effort="-1"/>', "positive"),
+        ('<motor effort="-1"/>', "not negative"),
+            ('<motor velocity="0"/>', "positive"),
         ('<motor voltage="24"/>', "torque_constant"),
         ('<motor current="3"/>', "torque_constant"),
         ('<motor efort="1"/>', "efort"),

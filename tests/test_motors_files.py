@@ -160,7 +160,7 @@ def test_uneven_ranges_are_read_and_written() -> None:
     stream = io.StringIO()
     rm.write_mjcf(model, stream)
     assert rm.load(stream.getvalue()).actuators[0] == actuator
-    with pytest.warns(rm.DescriptionWarning, match="no force that drives ahead"):
+    with pytest.warns(rm.DescriptionWarning, match="does not hold zero"):
         model = rm.load(mjcf('<motor name="m" joint="j" ctrlrange="-4 -1"/>'))
     assert (model.actuators[0].least_effort, model.actuators[0].effort_limit) == (-4.0, 4.0)
 

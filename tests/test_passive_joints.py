@@ -75,7 +75,7 @@ def test_a_joint_without_effort_behind_a_motor_has_what_the_motor_gives() -> Non
 
 
 def test_a_joint_that_only_pulls_keeps_its_motor() -> None:
-    """In trees that are written, as URDF and SDF, also behind a gear that turns it about."""
+    """In files, those of open trees, too, also behind a gear that turns it about."""
     for effort, more in (
         ('effort="0" effort_lower="-5"', ""),
         ('effort="5" effort_lower="0"', '<rotor inertia="1e-4" ratio="-7"/>'),
@@ -84,8 +84,39 @@ def test_a_joint_that_only_pulls_keeps_its_motor() -> None:
         least, most = rm.torque_limits(model, model.neutral())
         assert sorted(np.abs([least[1], most[1]])) == [0.0, pytest.approx(5.0)]
         assert "zero-limit" not in str(rm.validate(model))
-        for write in (rm.write_urdf, rm.write_sdf):
-            stream = io.StringIO()
-            write(model, stream, approximate=True)
-            tree = rm.load(stream.getvalue())
-            assert np.allclose(rm.torque_limits(tree, tree.neutral()), (least, most))
+        for write in (rm.write_urdf, rm.write_sdf, rm.write_mjcf):
+            for approximate in (False, True):
+                stream = io.StringIO()
+                write(model, stream, approximate=approximate)
+                tree = rm.load(stream.getvalue())
+                assert np.allclose(rm.torque_limits(tree, tree.neutral()), (least, most))
+
+
+@pytest.mark.parametrize("gear", [3, -3])
+def test_motors_that_only_pull_are_mujocos(gear: int) -> None:
+    """What MuJoCo gives at both ends of its control, in files of all formats."""
+    body = '<body><joint name="j" axis="0 1 0"/><geom size="0.1"/></body>'
+    motor = f'<motor name="m" joint="j" ctrlrange="-4 0" gear="{gear}"/>'
+    text = f"<mujoco><worldbody>{body}</worldbody><actuator>{motor}</actuator></mujoco>"
+    simulated = mujoco.MjModel.from_xml_string(text)
+    data, forces = mujoco.MjData(simulated), list[float]()
+    for control in (-1e9, 1e9):
+        data.ctrl[:] = control
+        mujoco.mj_forward(simulated, data)
+        forces.append(float(data.qfrc_actuator[0]))
+    model = rm.load(text)
+    (actuator,) = model.actuators
+    assert (actuator.least_effort, actuator.effort_limit) == (-4.0, 0.0)
+    for write in (rm.write_mjcf, rm.write_urdf, rm.write_usd):
+        stream = io.StringIO()
+        write(model, stream)
+        again = rm.load(stream.getvalue())
+        found = [float(each[0]) for each in rm.torque_limits(again, again.neutral())]
+        assert found == sorted(forces)
+
+
+def test_a_motor_without_any_force_is_refused() -> None:
+    """It would be none."""
+    for more in ("", ' effort_lower="0"'):
+        with pytest.raises(rm.DescriptionError, match="effort is 0, and so no motor"):
+            rm.load(arm("", more=f'<motor effort="0"{more}/>'))

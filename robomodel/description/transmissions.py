@@ -120,9 +120,9 @@ def loss_fault(efficiency: float, backdrive: float | None) -> str:
 def both_ways(low: float, high: float) -> tuple[float | None, float]:
     """A range of force as a lower limit, None for the same both ways, and an upper one.
 
-    A range that does not hold zero, or no force ahead, is taken as its larger end both ways.
+    A range that does not hold zero is taken as its larger end both ways.
     """
-    if low <= 0.0 < high and abs(low + high) > SAME * max(-low, high):
+    if low <= 0.0 <= high and abs(low + high) > SAME * max(-low, high):
         return low, high
     return None, max(abs(low), abs(high))
 
@@ -157,8 +157,8 @@ def carried(motor: Motor, ratio: float) -> Motor:
 
 
 def without_zeros(motor: Motor) -> Motor:
-    """The motor without limits of which one ahead is zero, as no ``<motor>`` has them."""
-    if motor.effort <= 0.0:
+    """The motor without limits that leave it nothing, as no ``<motor>`` has them."""
+    if motor.effort <= motor.least_effort:
         motor = replace(motor, effort=math.inf, effort_lower=None)
     if motor.velocity <= 0.0:
         motor = replace(motor, velocity=math.inf, velocity_lower=None)

@@ -57,6 +57,8 @@ def motor_fault(values: Mapping[str, float]) -> str:
     """The fault of the numbers of a motor, for a message; empty if nothing is."""
     if fault := MOTOR.fault(values):
         return fault
+    if values.get("effort") == 0.0 and not values.get("effort_lower", 0.0) < 0.0:
+        return "effort is 0, and so no motor; give a positive one, or a negative effort_lower"
     for one, other in (("stall_torque", "no_load_speed"), ("no_load_speed", "stall_torque")):
         if one in values and other not in values:
             return f"the torque-speed curve has {one} but no {other}; it needs both"

@@ -524,8 +524,8 @@ ROTOR = Declaration(
 MOTOR = Declaration(
     "motor",
     (
-        Attribute("effort", _FORCE, "limit of the torque or force", bound="> 0", default=math.inf,
-                  infinite=True),
+        Attribute("effort", _FORCE, "limit of the torque or force; zero of a motor that only "
+                  "pulls, with `effort_lower`", bound="≥ 0", default=math.inf, infinite=True),
         Attribute("velocity", "rad/s or m/s", "limit of the velocity", bound="> 0",
                   default=math.inf, infinite=True),
         Attribute("stall_torque", "N m", "torque at rest of the torque-speed curve: the driving "

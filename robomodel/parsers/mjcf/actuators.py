@@ -101,7 +101,7 @@ class Motors(CompiledSection):
             span = getattr(model, f"actuator_{kind}range")[number]
             ends = self._span(span, gain, "control", source)
             low, high = max(low, ends[0]), min(high, ends[1])
-        return (low, high) if high > 0.0 else (-math.inf, math.inf)
+        return (low, high) if low < high else (-math.inf, math.inf)
 
     def gains(self, number: int) -> tuple[float, float]:
         """Position and velocity gain of a servo at the actuator's shaft; zeros without one."""
@@ -115,11 +115,11 @@ class Motors(CompiledSection):
     def _span(self, span: Any, gain: float, what: str, source: Source) -> Span:
         """A range of force; one that does not hold zero is widened to the same both ways."""
         low, high = sorted(gain * float(x) for x in span)
-        if not low <= 0.0 < high:
+        if not (low <= 0.0 <= high and low < high):
             if high != 0.0 or low != 0.0:
                 self.elements.warn_at(
-                    f"its range of {what}, {low:g} to {high:g}, has no force that drives ahead or "
-                    "does not hold zero; the larger end is its limit of effort both ways",
+                    f"its range of {what}, {low:g} to {high:g}, does not hold zero; the larger end "
+                    "is its limit of effort both ways",
                     source,
                     "uneven range",
                 )

@@ -417,15 +417,15 @@ class MjcfTies:
             element.set("forcerange", numbers(span))
             if motor and span == (low, high) != bare.at_rest:  # else it is what the numbers say
                 motor = bare
-        if high <= 0.0 > low:
+        elif high <= 0.0 > low:
             self.draft.lost.append(f"a force of the actuator '{actuator.name}' that only pulls")
         if motor is not None and MOTOR.of(motor := without_zeros(motor)):
             note_motor(self.draft, ACTUATOR_MOTOR + name, motor)
 
 
 def _ranges(low: float, high: float) -> bool:
-    """True if these forces are a range that MuJoCo takes: bounded both ways, with force ahead."""
-    return -NO_LIMIT < low <= 0.0 < high < NO_LIMIT
+    """True if these forces are a range that MuJoCo takes: bounded both ways."""
+    return -NO_LIMIT < low <= 0.0 <= high < NO_LIMIT and low < high
 
 
 def note_motor(draft: MjcfDraft, key: str, motor: Motor) -> None:

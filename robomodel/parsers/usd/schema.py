@@ -283,10 +283,10 @@ class StageReader:
         """Fields of the limits of effort, by a range of forces; none if it is unlimited."""
         if math.isinf(low) and math.isinf(high):
             return {}
-        if not low <= 0.0 < high:
+        if not low <= 0.0 <= high:
             message = (
-                f"its range of force, {low:g} to {high:g}, has no force that drives ahead or does "
-                "not hold zero; the larger end is its limit of effort both ways"
+                f"its range of force, {low:g} to {high:g}, does not hold zero; the larger end is "
+                "its limit of effort both ways"
             )
             self.warn(prim, message, "uneven range")
         weakest, effort = both_ways(low, high)
