@@ -149,6 +149,18 @@ def test_actuators_on_tendons() -> None:
     np.testing.assert_allclose(np.abs(b[:, 0]) * actuator.effort_limit, np.abs(most(text)[0]))
 
 
+@pytest.mark.parametrize("gear", [4, -0.5])
+def test_limits_of_tendons_are_mujocos(gear: float) -> None:
+    """MuJoCo clamps the force of a tendon's actuator before the gear."""
+    text = mjcf(f'<motor name="m" tendon="t" ctrlrange="-9 9" gear="{gear}"/>')
+    text = text.replace('name="t"', 'name="t" actuatorfrcrange="-3 3"')
+    model = rm.load(text)
+    (actuator,) = model.actuators
+    assert actuator.effort_limit == 3.0
+    (column,) = rm.actuator_map(model, model.neutral()).T
+    np.testing.assert_allclose(np.abs(column) * 3.0, np.abs(most(text)[0]))
+
+
 def test_uneven_ranges_are_read_and_written() -> None:
     """Forces both ways, before a gear that turns them round, as MuJoCo clamps them."""
     text = mjcf('<motor name="m" joint="j" ctrlrange="-1 4" gear="-3"/>')

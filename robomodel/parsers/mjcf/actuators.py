@@ -74,7 +74,7 @@ class Motors(CompiledSection):
         motor = noted or replace(self._dc(number) or Motor(), source=source)
         low, high = self._efforts(number, source)
         if high < math.inf and not (noted and (low, high) == noted.at_rest):
-            let = sorted(x / gear for x in self._let_through(number, terms))
+            let = self._let_through(number, terms, gear)
             low, high = max(low, let[0], motor.least_effort), min(high, let[1], motor.effort)
             weakest, effort = both_ways(low, high)
             motor = replace(motor, effort=effort, effort_lower=weakest)
@@ -127,8 +127,11 @@ class Motors(CompiledSection):
             low = -high
         return low, high
 
-    def _let_through(self, number: int, terms: Terms) -> Span:
-        """Limits that a joint or tendon puts on its actuator's force; infinite without them."""
+    def _let_through(self, number: int, terms: Terms, gear: float) -> Span:
+        """Limits that a joint or tendon puts on its actuator's force; infinite without them.
+
+        MuJoCo clamps what a joint gets behind gears, and what a tendon's actuators give before.
+        """
         if int(self.model.actuator_trntype[number]) == _TENDON:
             kind, row = "tendon", int(self.model.actuator_trnid[number, 0])
         else:
@@ -136,7 +139,9 @@ class Motors(CompiledSection):
         if not self.elements.has(f"{kind}_actfrclimited", row):
             return -math.inf, math.inf
         weakest, most = both_ways(*map(float, getattr(self.model, f"{kind}_actfrcrange")[row]))
-        return least(most, weakest), most
+        ends = (least(most, weakest), most)
+        low, high = ends if kind == "tendon" else sorted(x / gear for x in ends)
+        return low, high
 
     def _dc(self, number: int) -> Motor | None:
         """The constants and voltage of a ``<dcmotor>``, which only some releases have."""
