@@ -416,8 +416,9 @@ def test_fingers_are_no_rotors_however_they_are_geared(form: str, multiplier: fl
 
 def test_joints_that_couplings_lock_are_no_limbs() -> None:
     """Of four joints tied by three couplings, two cannot move: the limb is one of the others."""
-    names, rates = "abcd", {"e": {"a": 3.37, "b": -1.515, "d": -1.852},
-                            "f": {"a": 2.962, "c": 3.811}, "g": {"a": -0.86, "c": -2.635}}  # fmt: skip
+    names = "abcd"
+    rates = {"e": {"a": 3.37, "b": -1.515, "d": -1.852},
+             "f": {"a": 2.962, "c": 3.811}, "g": {"a": -0.86, "c": -2.635}}  # fmt: skip
     parts = [link(f"l{n}") + joint(n, "base", f"l{n}", f"{0.3 * i} 0 0", axis="0 1 0")
              for i, n in enumerate(names)]  # fmt: skip
     model = rm.load(robot(*parts, *(coupling(name, terms) for name, terms in rates.items())))
