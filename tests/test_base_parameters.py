@@ -8,6 +8,7 @@ import warnings
 import numpy as np
 import pinocchio as pin
 import pytest
+import texts
 from cases import few
 from mechanisms import random_mechanism
 from oracle import Oracle, parent_joint
@@ -186,6 +187,41 @@ def test_random_mechanisms(seed: int) -> None:
         warnings.simplefilter("ignore", rm.DescriptionWarning)
         model = rm.load(made.text, floating_base=made.floating_base)
     assert check(model) > 0
+
+
+@pytest.mark.parametrize("upper", [1.676, 1.5])
+def test_rounding_beside_change_points_is_no_effect(upper: float) -> None:
+    """An antiparallelogram, which passes its flat positions: forces at others tell its rank."""
+
+    def turns(crank: np.ndarray) -> dict[str, np.ndarray]:
+        """Where a rod of 0.8 from the crank's end meets the rocker, and is not parallel."""
+        a = 2.0 * np.exp(1j * crank)
+        away = 0.8 - a
+        b = a + 0.8 * away**2 / np.abs(away) ** 2  # the parallelogram's image in the line to a
+        return {"crank": crank, "coupler": np.angle((b - a) / a), "rocker": np.angle(b - 0.8)}
+
+    drawn = {name: float(x) for name, x in turns(np.array(1.2)).items()}
+    more = {name: f'<initial position="{x!r}"/>' for name, x in drawn.items()}
+    more["rocker"] += f'<limit lower="-9" upper="{drawn["rocker"] + upper!r}"/>'
+    model = rm.load(
+        texts.robot(
+            *(texts.link(name) for name in drawn),
+            texts.joint("crank", "base", "crank", more=more["crank"]),
+            texts.joint("coupler", "crank", "coupler", "2 0 0", more=more["coupler"]),
+            texts.joint("rocker", "base", "rocker", "0.8 0 0", kind="revolute",
+                        more=more["rocker"]),
+            texts.loop("closing", "revolute", "coupler", "rocker", "0.8 0 0", "2 0 0"),
+        )
+    )  # fmt: skip
+    rng, at = np.random.default_rng(0), turns(np.linspace(0.4, 2.7, 60))
+    q = np.stack([at[name] for name in model.joint_names], axis=1)
+    assert np.abs(model.residual(q)).max() < 1e-12
+    y = rm.regressor(model, q, rng.normal(size=(60, 1)), rng.normal(size=(60, 1)))[:, 0]
+    y = y[:, np.any(y != 0.0, axis=0)]
+    size = np.linalg.svd(y / np.linalg.norm(y, axis=0), compute_uv=False)
+    rank = int(np.sum(size > 1e-6))
+    assert size[rank:].max(initial=0.0) < 1e-12
+    assert rm.base_parameters(model).rank == rank
 
 
 @pytest.mark.slow

@@ -50,6 +50,14 @@ def five_bar(lower: float = 0.2, upper: float = 2.9) -> str:
     )
 
 
+def beside(one: Array, reach: float, other: Array, length: float, side: float) -> Array:
+    """Complex points so far from two others, on one side of the line between them."""
+    away = other - one
+    size = np.abs(away)
+    along = (reach**2 - length**2 + size**2) / (2.0 * size)
+    return np.asarray(one + (along + 1j * side * np.emath.sqrt(reach**2 - along**2)) * away / size)
+
+
 def parallelograms() -> str:
     """Two in series, which a lever carries: a hand stays level; limits keep change points off."""
 
@@ -103,6 +111,42 @@ def test_members_are_those_of_the_circuit() -> None:
     q = mine.draw(rng, 50)
     assert not other.contains(q).any()
     assert not mine.contains(q + 1e-3).any()  # open
+
+
+@pytest.mark.parametrize("longer", [1e-3, 1e-4, 1e-5, 1e-6])
+@pytest.mark.parametrize("two", [True, False])
+def test_members_beside_a_near_miss_of_branches(longer: float, two: bool) -> None:
+    """Nearly a parallelogram: with a longer rocker two circuits, with a longer ground link one.
+
+    The circuits miss each other next to where all links are in line; closed forms tell them apart.
+    """
+    ground, out = (1.0, 0.6 + longer) if two else (1.0 + longer, 0.6)
+    model = rm.load(
+        robot(
+            *(link(name) for name in ("crank", "coupler", "rocker")),
+            joint("j_crank", "base", "crank", more='<initial position="1.2"/>'),
+            joint("j_coupler", "crank", "coupler", "0.6 0 0", more='<initial position="-1.2"/>'),
+            joint("j_rocker", "base", "rocker", f"{ground!r} 0 0",
+                  more='<initial position="1.2"/>'),
+            loop("closing", "revolute", "coupler", "rocker", "1 0 0", f"{out!r} 0 0"),
+        )
+    )  # fmt: skip
+    crank = np.linspace(-math.pi, math.pi, 2001)
+    pin = 0.6 * np.exp(1j * crank)
+    found = []
+    for side in (1.0, -1.0):
+        end = beside(pin, 1.0, np.full_like(pin, ground), out, side)
+        close = np.abs(np.abs(end - pin) - 1.0) < 1e-12
+        turns = {
+            "j_crank": crank,
+            "j_coupler": np.angle((end - pin) / pin),
+            "j_rocker": np.angle(end - ground),
+        }
+        q = np.stack([turns[name] for name in model.joint_names], axis=1)[close]
+        found.append(model.is_reachable(q))
+    assert min(map(len, found)) > 1900
+    assert found[0].all()
+    assert not found[1].any() if two else found[1].all()
 
 
 def test_members_of_two_freedoms_are_on_one_side() -> None:
@@ -686,6 +730,86 @@ def test_another_circuit_is_named_whatever_is_independent(independent: str) -> N
         nearest = float(np.min(np.linalg.norm(dense - goal[:2], axis=1)))
         assert nearest > 0.01
         assert abs(float(np.linalg.norm(found - goal[:2])) - nearest) < 1e-6
+
+
+WATT_JOINTS = ["j_crank", "j_coupler", "j_rocker", "j_upper", "j_last"]
+
+
+def watt() -> str:
+    """A Watt six-bar as drawn: a four-bar whose coupler and rocker hold two more links."""
+    return robot(
+        *(link(name) for name in ("crank", "coupler", "rocker", "upper", "last")),
+        joint("j_crank", "base", "crank", mark=True),
+        joint("j_coupler", "crank", "coupler", "0.3 0.6 0"),
+        joint("j_rocker", "base", "rocker", "1.4 0 0"),
+        loop("first", "revolute", "coupler", "rocker", "1.2 0.6 0", "0.1 1.2 0"),
+        joint("j_upper", "coupler", "upper", "1 1.4 0"),
+        joint("j_last", "rocker", "last", "0.7 0.7 0"),
+        loop("second", "revolute", "upper", "last", "1.3 -0.3 0", "0.5 1 0"),
+    )
+
+
+def watt_positions(crank: Array, sides: tuple[float, float]) -> Array:
+    """Its joints' positions (n, 5), in the order of the text, by where circles meet (closed form).
+
+    Only those that close.
+    """
+    crank_end, pin, ground = 0.3 + 0.6j, 1.2 + 0.6j, 1.4
+    top, end = 0.1 + 1.2j, 0.7 + 0.7j
+    a = crank_end * np.exp(1j * crank)
+    b = beside(a, abs(pin), np.full_like(a, ground), abs(top), sides[0])
+    coupler, rocker = (b - a) / pin, (b - ground) / top
+    c, d = a + (1.0 + 1.4j) * coupler, ground + end * rocker
+    e = beside(c, abs(1.3 - 0.3j), d, abs(0.5 + 1.0j), sides[1])
+    upper, last = (e - c) / (1.3 - 0.3j), (e - d) / (0.5 + 1.0j)
+    close = np.all(np.abs(np.abs([coupler, rocker, upper, last]) - 1.0) < 1e-9, axis=0)
+    first = np.exp(1j * crank)
+    turns = coupler / first, rocker, upper / coupler, last / rocker
+    return np.stack([crank, *np.angle(turns)], axis=1)[close]
+
+
+@pytest.mark.parametrize("crank", [1.95, 2.1, 2.25])
+def test_the_one_other_circuit_that_reaches_a_pose_is_found(crank: float) -> None:
+    """A Watt six-bar has four circuits; the six starts nearest to these poses are of others."""
+    model = rm.load(watt())
+    order = [WATT_JOINTS.index(name) for name in model.joint_names]
+    turn = np.linspace(-math.pi, math.pi, 361)
+    mine = watt_positions(turn, (1.0, 1.0))[:, order]
+    assert len(mine) == len(turn)
+    assert model.is_reachable(mine).all()
+    goal = watt_positions(np.array([crank]), (-1.0, 1.0))[:, order][0]
+    pose, poses = rm.frame_pose(model, goal, "last"), rm.frame_pose(model, mine, "last")
+    assert np.min(np.max(np.abs(poses - pose), axis=(1, 2))) > 0.1
+    with pytest.warns(RuntimeWarning, match="another assembly mode of '.*' reaches it"):
+        q = rm.inverse_kinematics(model, {"last": pose})
+    assert model.is_reachable(q)
+
+
+@pytest.mark.parametrize("limits", [(-1000.0, 1000.0), (-0.7, 1000.0), (-1e-1, 0.1)])
+def test_slides_with_wide_limits_close_in_all_modes(limits: tuple[float, float]) -> None:
+    """A slider-crank has its piston on either side; limits of 1000 m leave both, of 0.1 m none."""
+    side = 0.5 + 0.1  # the drawn position, crank of 0.1 along the slide
+    more = f'<limit lower="{limits[0]}" upper="{limits[1]}"/><initial position="{side}"/>'
+    if limits[1] < 1.0:
+        more = f'<limit lower="{side - 0.2}" upper="{side}"/><initial position="{side - 0.1}"/>'
+    model = rm.load(
+        robot(
+            *(link(name) for name in ("crank", "rod", "piston")),
+            joint("turn", "base", "crank", mark=True),
+            joint("pin", "crank", "rod", "0.1 0 0"),
+            joint("slide", "base", "piston", kind="prismatic", axis="1 0 0", more=more),
+            loop("end", "revolute", "rod", "piston", "0.5 0 0"),
+        )
+    )
+    rng = np.random.default_rng(0)
+    draws = [model.random_configuration(rng, branch="any") for _ in range(40)]
+    far = np.array([model.joint_positions(q)["slide"] for q in draws])
+    assert (far > 0.0).any()
+    assert (far < 0.0).any() == (limits[1] > 1.0)
+    words = "another assembly mode of" if limits[1] > 1.0 else "misses 'slide' by"
+    with pytest.warns(RuntimeWarning, match=words):
+        q = rm.inverse_kinematics(model, {"slide": -0.5})
+    assert model.joint_positions(q)["slide"] > 0.0
 
 
 # ---- parameters ----------------------------------------------------------------------------------

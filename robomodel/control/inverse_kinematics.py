@@ -195,7 +195,8 @@ class InverseKinematics(Controller):
             targets: As in a call.
             tolerance: Largest component of errors [m, rad] of a target that counts as reached.
             iterations: Most iterations of a search.
-            restarts: Most searches from other configurations.
+            restarts: Most searches from other reachable configurations. With any, other assembly
+                modes are searched, too.
 
         Returns:
             q: Configurations (..., nq). Where targets are not reached the nearest by the tasks'
@@ -267,11 +268,15 @@ class InverseKinematics(Controller):
         neutral = reach is reachable(self.model)
         drawn = in_other_modes(self.model) if neutral else elsewhere(reach)
         for row in rows if len(drawn) else ():
-            starts = self._nearest(search, row, drawn)[:restarts]
-            targets = np.tile(search.targets[row], (len(starts), 1))
-            again = self._search(targets, starts, free=True)
-            again.finish(iterations, tolerance)
-            found = np.flatnonzero(again.reached)
+            starts = self._nearest(search, row, drawn)
+            # the nearest may all be of one mode
+            parts = starts[:restarts], starts[restarts:]
+            for some in (part for part in parts if len(part)):
+                again = self._search(np.tile(search.targets[row], (len(some), 1)), some, free=True)
+                again.finish(iterations, tolerance)
+                found = np.flatnonzero(again.reached)
+                if len(found):
+                    break
             if not len(found):
                 continue
             near = found[reach.connected(again.q[found])]

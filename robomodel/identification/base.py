@@ -22,6 +22,7 @@ from robomodel.model.model import Model
 from robomodel.model.parameters import count, parameters
 from robomodel.reach.drawing import drawn
 from robomodel.reach.limb import limb_bodies
+from robomodel.reach.reachable import REGULAR_DRAW, reachable
 from robomodel.reach.rotors import rotors
 from robomodel.scalars import stack, unstack
 from robomodel.tolerances import NOTHING, SINGULAR, TINY
@@ -175,9 +176,10 @@ def _row_space(
     """Row space in scaled parameters, the scales, and the gap of a stacked regressor."""
     rng = np.random.default_rng(BASE_SEED)
     each = len(rows) if rows else model.nv
+    q = _off_change_points(model, drawn(model, rng, CONFIGURATIONS, start))
     # three rows of the stacked regressor per column
-    times = -(-3 * count(model) // (each * CONFIGURATIONS))
-    q = np.repeat(drawn(model, rng, CONFIGURATIONS, start), times, axis=0)
+    times = -(-3 * count(model) // (each * len(q)))
+    q = np.repeat(q, times, axis=0)
     states = len(q)
     units = Units.of(model)
     drawn_v, drawn_a = rng.normal(size=(2, states, model.nv))
@@ -198,6 +200,22 @@ def _row_space(
     lengths = np.linalg.norm(scaled, axis=1, keepdims=True)
     orthonormal: Array = np.linalg.qr((scaled / lengths).T)[0].T
     return orthonormal, scale, gap
+
+
+def _off_change_points(model: Model, q: Array) -> Array:
+    """Configurations (n, nq) but those next to change points.
+
+    There closed loops' rounding, divided by the cube of the least singular value of their
+    conditions, would count as an effect of parameters.
+    """
+    good = np.ones(len(q), dtype=bool)
+    for linkage in reachable(model).linkages:
+        at = linkage.positions(q[:, linkage.cluster.q])
+        for group in linkage.groups:
+            if group.along.rank:
+                sizes = group.conditioning(at)
+                good &= sizes >= REGULAR_DRAW * np.median(sizes)
+    return q[good] if good.any() else q
 
 
 def _comparable(model: Model, q: Array, units: Units) -> tuple[Array, Array]:

@@ -439,11 +439,17 @@ def distances_from_start(problem: ClusterProblem, q: Array) -> Array:
 
 
 def column_ranges(columns: Sequence[SpanningColumn], scale: float) -> tuple[Array, Array]:
-    """The ranges from which columns are drawn: their limits, or a turn, or twice the ``scale``."""
+    """The ranges from which columns are drawn: their limits, or a turn, or twice the ``scale``.
+
+    Of slides with wider limits, as they are written where none are meant, the part nearest to zero.
+    """
     ranges = np.zeros((2, len(columns)))
     for i, column in enumerate(columns):
         reach = scale if column.length else math.pi
         low, high = column.limits
+        if column.length and high - low > 2 * reach:
+            middle = min(max(0.0, low + reach), high - reach)
+            low, high = middle - reach, middle + reach
         low = max(low, high - 2 * reach if high < math.inf else -reach)
         ranges[:, i] = low, max(low, min(high, low + 2 * reach))
     return ranges[0], ranges[1]

@@ -25,7 +25,7 @@ from robomodel.model.derived import cached_on_model, neutral_positions
 from robomodel.model.elements import Cluster, Joint
 from robomodel.model.model import Model
 from robomodel.reach.displacements import PAYLOAD, Displacements, places_carried, poses
-from robomodel.reach.groups import Group, split
+from robomodel.reach.groups import split
 from robomodel.reach.limb import FREE, LIMB_SEED, THIRD_OFF, Choice, chosen
 from robomodel.reach.ranges import limb_ranges
 from robomodel.reach.reachable import Reachable, reachable
@@ -246,12 +246,6 @@ def sheet(model: Model, bodies: tuple[int, ...]) -> Reachable:
     return reachable(model).narrowed(ends).on_sheet([model.joints[body].name for body in bodies])
 
 
-def _regularity(group: Group, q: Array) -> Array:
-    """The least singular value (n,) of a group's conditions at spanning positions (n, nq)."""
-    k = group.along.mechanism.step(q, np.zeros((len(q), group.along.columns)))[2]
-    return np.asarray(np.linalg.svd(k, compute_uv=False)[:, group.along.rank - 1])
-
-
 def _dips(x: Array, sizes: Array) -> list[tuple[float, float]]:
     """Where sizes (n,) have a minimum, over positions (n,) of a joint, and are beside it.
 
@@ -321,7 +315,7 @@ class _ClusterTree(Choice):
             }  # fmt: skip
             if not group.along.rank or len(places) != group.freedoms:
                 continue
-            at, sizes = [q[:, list(places)] for q in ways], [_regularity(group, q) for q in ways]
+            at, sizes = [q[:, list(places)] for q in ways], [group.conditioning(q) for q in ways]
             names = few(list(places.values()))
             if group.freedoms == 1:
                 ends = _dips(at[0][:, 0], sizes[0])

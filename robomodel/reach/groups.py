@@ -427,12 +427,17 @@ class Group:
         """True if strides from the nearest points of the path lead there."""
         p = self.path.points
         away = self._away(p.q, np.broadcast_to(q, p.q.shape))
-        near = np.argsort(np.linalg.norm(away, axis=1))[:TRIED]
-        way = (p.n[near] @ (np.swapaxes(p.n[near], 1, 2) @ away[near][:, :, None]))[:, :, 0]
-        size = np.linalg.norm(way, axis=1)
-        there, _, closed = self.along.corrected(p[near], way)
-        off = np.linalg.norm(self._away(there, np.broadcast_to(q, there.shape)), axis=1)
-        return bool(np.any(closed & (size < 1.5 * WALK_ALONG) & (off < SAME_POINT)))
+        far = np.linalg.norm(away, axis=1)
+        beside = int(
+            np.sum(far < 1.5 * WALK_ALONG)
+        )  # of both branches, where these miss each other
+        near = np.argsort(far)[: max(TRIED, beside)]
+        d = (np.swapaxes(p.n[near], 1, 2) @ away[near][:, :, None])[:, :, 0]
+        # judged as strides are: beyond a near miss of branches the other one is straight ahead
+        there, ends = self.along.stride(p[near], d)
+        off = np.linalg.norm(self._away(there.q, np.broadcast_to(q, there.q.shape)), axis=1)
+        near_by = np.linalg.norm(d, axis=1) < 1.5 * WALK_ALONG
+        return bool(np.any((ends == FINE) & near_by & (off < SAME_POINT)))
 
     def _led(
         self, p: Points, tried: int, strides: int = LONGEST_LEAD, of: Indices | None = None
@@ -494,6 +499,14 @@ class Group:
         """The median of :meth:`regularity` over the set, as far as it is known."""
         known = self.pool if self.explored is None else self.explored.points
         return median(self.regularity(known))
+
+    def conditioning(self, q: Array) -> Array:
+        """The least singular value (n,) of its conditions at positions (n, nq).
+
+        It is zero at change points.
+        """
+        k = self.along.mechanism.step(q, np.zeros((len(q), self.along.columns)))[2]
+        return np.asarray(np.linalg.svd(k, compute_uv=False)[:, self.along.rank - 1])
 
     def regularity(self, p: Points) -> Array:
         """How well the independent velocities tell the motion at points: 0 at their dead points."""
