@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import texts
 from cases import few
 from scipy.optimize import lsq_linear, minimize
 from texts import joint, link, robot
@@ -590,3 +591,35 @@ def test_a_search_whose_last_step_reaches_the_target_says_so() -> None:
             found = rm.inverse_kinematics(model, poses)
             for name, pose in poses.items():
                 np.testing.assert_allclose(rm.frame_pose(model, found, name), pose, atol=1e-9)
+
+
+@pytest.mark.parametrize("size", [1.0, 1e-3])
+def test_poses_are_reached_in_any_size(size: float) -> None:
+    """Poses of a platform on three cranks that its joints have, in metres and in millimetres."""
+
+    def at(*x: float) -> str:
+        return " ".join(repr(size * each) for each in (*x, 0.0))
+
+    base, pins = [(0.0, 0.0), (2.0, 0.0), (1.0, 1.7)], [(0.7, 0.45), (1.3, 0.5), (1.02, 0.95)]
+    knees = [(0.2, 0.6), (1.9, 0.7), (1.7, 1.4)]
+    parts = [texts.link("plate")]
+    for n in range(3):
+        knee = np.subtract(knees[n], base[n])
+        parts += [texts.link(f"crank{n}"), texts.link(f"rod{n}")]
+        parts += [texts.joint(f"m{n}", "base", f"crank{n}", at(*base[n]))]
+        parts += [texts.joint(f"e{n}", f"crank{n}", f"rod{n}", at(*knee.tolist()))]
+    ends = [np.subtract(pins[n], knees[n]).tolist() for n in range(3)]
+    parts += [texts.joint("pin", "rod0", "plate", at(*ends[0]))]
+    for n in (1, 2):
+        on = np.subtract(pins[n], pins[0]).tolist()
+        parts += [texts.loop(f"l{n}", "revolute", f"rod{n}", "plate", at(*ends[n]), at(*on))]
+    model = rm.load(texts.robot(*parts))
+    rng = np.random.default_rng(4)
+    for _ in range(6):
+        pose = rm.frame_pose(model, model.random_configuration(rng), "plate")
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            q = rm.inverse_kinematics(model, {"plate": pose})
+        off = np.abs(rm.frame_pose(model, q, "plate") - pose)
+        assert np.max(off[:3, :3]) < 1e-9
+        assert np.max(off[:3, 3]) < 1e-9 * size + 1e-10

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,7 +21,15 @@ from robomodel.control.programme import (
 )
 from robomodel.control.quadratic import IncompatibleBoundsError, InfeasibleError
 from robomodel.control.search import Search, bases_of, closed, retracted, retraction
-from robomodel.control.tasks import FrameTask, JointTask, PointTask, Task, TaskPiece
+from robomodel.control.tasks import (
+    CenterOfMassTask,
+    FrameTask,
+    JointTask,
+    PointTask,
+    RelativeFrameTask,
+    Task,
+    TaskPiece,
+)
 from robomodel.dynamics.kinematics.frames import FrameLike
 from robomodel.errors import as_real, few, warn
 from robomodel.kernels.function import TracedFunction
@@ -28,6 +37,7 @@ from robomodel.model.arguments import as_array, as_numbers, check_one_configurat
 from robomodel.model.configurations.states import check_finite
 from robomodel.model.derived import cached_on_model
 from robomodel.model.model import Model
+from robomodel.model.sizes import length_of
 from robomodel.motion import tangent
 from robomodel.reach.drawing import elsewhere, in_other_modes
 from robomodel.reach.reachable import Branches, Reachable, from_configuration, reachable
@@ -218,6 +228,7 @@ class InverseKinematics(Controller):
         start = _wound(model, self._tasks.pieces, numbers, closed(model, at))
         search = self._search(numbers, start)
         search.finish(iterations, tolerance)
+        self._balance(search, start, iterations, tolerance)
         elsewhere: dict[int, list[str]] = {}
         if restarts and not search.reached.all():
             for rows, reach in _components(model, start, np.flatnonzero(~search.reached)):
@@ -228,6 +239,19 @@ class InverseKinematics(Controller):
         if not search.reached.all():
             self._warn_of(search, tolerance, elsewhere)
         return search.q.reshape(*batch, model.nq)
+
+    def _balance(self, search: Search, start: Array, iterations: int, tolerance: float) -> None:
+        """Searches again of rows that have not reached their targets, lengths in the robot's size.
+
+        In metres and radians poses of robots of millimetres are narrow valleys.
+        """
+        rows = np.flatnonzero(~search.reached)
+        if not len(rows) or np.array_equal(self._balanced, self._tasks.weights):
+            return
+        again = self._search(search.targets[rows], start[rows], weights=self._balanced)
+        again.finish(iterations, tolerance)
+        for n in np.flatnonzero(again.reached).tolist():
+            search.replace(rows[[n]], again.only(n))
 
     def _restart(
         self,
@@ -244,6 +268,7 @@ class InverseKinematics(Controller):
             for start in self._nearest(search, row, drawn)[:restarts]:
                 again = self._search(search.targets[[row]], start[None])
                 again.finish(iterations, tolerance)
+                self._balance(again, start[None], iterations, tolerance)
                 search.replace(np.array([row]), again)
                 if search.reached[row]:
                     break
@@ -272,7 +297,12 @@ class InverseKinematics(Controller):
             # the nearest may all be of one mode
             parts = starts[:restarts], starts[restarts:]
             for some in (part for part in parts if len(part)):
-                again = self._search(np.tile(search.targets[row], (len(some), 1)), some, free=True)
+                again = self._search(
+                    np.tile(search.targets[row], (len(some), 1)),
+                    some,
+                    free=True,
+                    weights=self._balanced,
+                )
                 again.finish(iterations, tolerance)
                 found = np.flatnonzero(again.reached)
                 if len(found):
@@ -287,6 +317,19 @@ class InverseKinematics(Controller):
                 search.replace(np.array([row]), again.only(int((*near, *found)[0])))
         return result
 
+    @cached_property
+    def _balanced(self) -> Array:
+        """The weights with lengths of frames and points in the robot's size."""
+        weights = self._tasks.weights.copy()
+        for piece in self._tasks.pieces:
+            poses = isinstance(piece.task, FrameTask | RelativeFrameTask)
+            if poses or isinstance(piece.task, PointTask | CenterOfMassTask):
+                lengths = [n for n, row in enumerate(piece.kept) if not poses or row >= 3]
+                weights[piece.weights + 2 + np.array(lengths, dtype=np.intp)] /= length_of(
+                    self.model
+                )
+        return weights
+
     def _nearest(self, search: Search, row: int, q: Array) -> Array:
         """Configurations (n, nq) with a row's floating base, the nearest by its tasks first."""
         q = q.copy()
@@ -295,10 +338,12 @@ class InverseKinematics(Controller):
         there = self._search(np.tile(search.targets[row], (len(q), 1)), q, free=True)
         return np.asarray(q[np.argsort(there.here(), kind="stable")])
 
-    def _search(self, targets: Array, q: Array, *, free: bool = False) -> Search:
+    def _search(
+        self, targets: Array, q: Array, *, free: bool = False, weights: Array | None = None
+    ) -> Search:
         """A search from closed q (n, nq), on their assembly modes unless it is ``free``."""
         branches = None if free or not tangent.numbers(self.model) else Branches(self.model, q)
-        weights = self._tasks.weights
+        weights = self._tasks.weights if weights is None else weights
         return Search(self.model, self._positions, self._solver, weights, targets, q, branches)
 
     def _warn_of(

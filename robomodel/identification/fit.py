@@ -16,10 +16,10 @@ from robomodel.dynamics.physical import Cone, ParameterPrior, newton, possible, 
 from robomodel.errors import UnknownNameError, as_names, did_you_mean, few, warn
 from robomodel.identification.noise import HIGHEST, SAMPLES_EACH, Autoregression, runs
 from robomodel.identification.sensors import Sensors
-from robomodel.identification.units import length_of
 from robomodel.mechanism.joints import Revolute
 from robomodel.model.model import Model
 from robomodel.model.parameters import INERTIAL, OF_JOINTS, parameters
+from robomodel.model.sizes import length_of
 from robomodel.spatial import UNIT
 from robomodel.tolerances import SINGULAR, TINY
 
