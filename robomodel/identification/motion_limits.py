@@ -16,9 +16,9 @@ from robomodel.dynamics.actuators.maps import bounds
 from robomodel.errors import UnknownNameError, as_real, did_you_mean
 from robomodel.identification.best_joints import SameRobot
 from robomodel.identification.coordinates import motor_rates
-from robomodel.identification.units import length_of
 from robomodel.model.elements import Cluster
 from robomodel.model.model import Model
+from robomodel.model.sizes import length_of
 from robomodel.reach.ranges import joint_range
 from robomodel.scalars import stack, unstack
 
