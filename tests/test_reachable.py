@@ -1011,3 +1011,22 @@ def test_a_wheel_is_drawn_alike_behind_its_rotor(more: str) -> None:
         at = [m.joint_positions(m.random_configuration(seed))["spin"] for m in (one, other)]
         assert at[1] == pytest.approx(at[0], abs=1e-12)
         assert other.is_reachable(other.configuration({"spin": float(at[0])}))
+
+
+@pytest.mark.parametrize("tied", [False, True])
+@pytest.mark.parametrize(
+    ("kind", "low", "high"),
+    [("prismatic", -3, 3), ("prismatic", -7, 1), ("prismatic", 2, 9), ("revolute", -20, 10)],
+)
+def test_draws_are_of_all_of_wide_limits(kind: str, low: float, high: float, tied: bool) -> None:
+    """A gantry of several metres, and a hinge of several turns, alone and with a follower."""
+    more = f'<limit lower="{low}" upper="{high}"/>'
+    parts = [link("a"), joint("x", "base", "a", kind=kind, axis="1 0 0", more=more)]
+    if tied:
+        parts += [link("b"), joint("y", "base", "b", kind=kind, axis="1 0 0",
+                                   more='<mimic joint="x" multiplier="0.5"/>')]  # fmt: skip
+    model = rm.load(robot(*parts))
+    x = np.array([model.joint_positions(model.random_configuration(s))["x"] for s in range(100)])
+    counts = np.histogram(x, 4, (low, high))[0]
+    assert sum(counts) == 100
+    assert np.all(counts >= 12)  # of 25; less has a probability of 1e-3
