@@ -511,7 +511,8 @@ def decide(problem: ClusterProblem, *, mend: bool = True) -> Decision | None:
         loose = try_rank(problem, q, decision.rank - 1, LARGEST_ROUNDING, rng, mend=False)
         if not loose.accepted:
             continue
-        if decision.kept > max(CHAIN_ALONG * decision.rounding, problem.tolerance.rank):
+        least = problem.tolerance.rank * Points.at(problem, decision.q[None]).singular[0, 0]
+        if decision.kept > max(CHAIN_ALONG * decision.rounding, float(least)):
             return replace(decision, opens=loose.gap)
         rank = decision.rank
         return Decision(rank - 1, q, decision.rounding, loose.gap, letter=rank, kept=loose.kept)
