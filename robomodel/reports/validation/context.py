@@ -312,8 +312,9 @@ class CheckContext:
     def rotors(self) -> list[GearedRotor]:
         """Balanced bodies that carry nothing, and that gears or belts turn.
 
-        A body that turns at most twice as far as the joint that it mimics is a finger or a lever;
-        so it is in formats of simulators, which have one element for all that follows a joint.
+        A body that turns at most twice as far as the joint that it mimics is a finger or a lever,
+        and with a slide that it mimics a pinion; so it is in formats of simulators, which have one
+        element for all that follows a joint.
         """
         model = self.model
         carriers = {node.parent for node in model.nodes}
@@ -325,7 +326,10 @@ class CheckContext:
                 if body in carriers or not _balanced(node):
                     continue
                 follows = model.description.simulated or self.is_mimic(model.joints[body].name)
-                if follows and max(map(abs, ratios.values()), default=0.0) <= BOUNDS.mimic_lever:
+                pinion = any(joint.type == "prismatic" for joint in model.joints
+                             if joint.name in ratios)  # fmt: skip
+                most = max(map(abs, ratios.values()), default=0.0)
+                if follows and (pinion or most <= BOUNDS.mimic_lever):
                     continue
                 k = next(i for i, x in enumerate(node.joint.subspace[0].angular) if x)
                 inertia = value_of(node.inertia.inertia[k][k])
