@@ -1,6 +1,9 @@
-"""Motors that couplings name: a linkage is where it is without them."""
+"""Motors of linkages: they move no neutral configuration, and open trees have them."""
 
 from __future__ import annotations
+
+import io
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -68,3 +71,72 @@ def test_a_motor_says_where_its_linkage_starts(independent: str) -> None:
     one, other = (each.joint_positions(each.neutral()) for each in map(rm.load, (turned, moved)))
     for name, x in other.items():
         assert one[name] == pytest.approx(x, abs=1e-9), name
+
+
+def transmission(name: str, joint: str, reduction: float) -> str:
+    """A motor on a joint behind a reduction."""
+    return (
+        f'<transmission name="{name}"><type>transmission_interface/SimpleTransmission</type>'
+        f'<joint name="{joint}"/><actuator name="{name}"><mechanicalReduction>{reduction}'
+        "</mechanicalReduction></actuator></transmission>"
+    )
+
+
+def limited(effort: float) -> str:
+    return f'<limit lower="-1" upper="1" effort="{effort}" velocity="9"/>'
+
+
+def written(model: rm.Model, write: Callable[..., object]) -> rm.Model:
+    """What a writer makes of its open tree, read back."""
+    stream = io.StringIO()
+    write(model, stream, approximate=True)
+    return rm.load(stream.getvalue())
+
+
+WRITERS = [rm.write_urdf, rm.write_sdf, rm.write_usd, rm.write_mjcf]
+
+
+@pytest.mark.parametrize("write", WRITERS)
+@pytest.mark.parametrize(
+    ("motors", "ends"),
+    [
+        ((), (-4.0, 4.0)),  # the follower's alone: -2 times its 2 N m
+        ((transmission("drive", "a", 2.0),), (-9.0, 9.0)),  # and the 5 N m of what it follows
+    ],
+)
+def test_motors_of_followers_stay_in_open_trees(
+    write: Callable[..., object], motors: tuple[str, ...], ends: tuple[float, float]
+) -> None:
+    """A finger that turns by -2 times another one, behind a reduction of 3; by virtual work."""
+    follows = limited(2.0) + '<mimic joint="a" multiplier="-2"/>'
+    model = rm.load(robot(
+        link("one"), link("two"),
+        texts.joint("a", "base", "one", kind="revolute", more=limited(5.0)),
+        texts.joint("b", "one", "two", kind="revolute", more=follows),
+        *motors, transmission("finger", "b", 3.0),
+    ))  # fmt: skip
+    tree = written(model, write)
+    assert [each.name for each in tree.actuators] == [each.name for each in model.actuators]
+    assert dict(tree.actuators[-1].terms) == {"a": -6.0}
+    for robot_ in (model, tree):
+        np.testing.assert_allclose(np.ravel(rm.torque_limits(robot_, robot_.neutral())), ends)
+
+
+@pytest.mark.filterwarnings("ignore::robomodel.DescriptionWarning")
+@pytest.mark.parametrize("write", WRITERS)
+def test_motors_of_locked_joints_stay_beside_others(write: Callable[..., object]) -> None:
+    """A hip has a motor of its own, a four-bar the rocker's, while its crank moves in the tree."""
+    model = rm.load(robot(
+        link("hip"), link("crank"), link("coupler"), link("rocker"),
+        texts.joint("hip", "base", "hip", kind="revolute", more=limited(7.0)),
+        texts.joint("crank", "hip", "crank", kind="revolute", more=limited(3.0)),
+        texts.joint("coupler", "crank", "coupler", "0.5 0 0"),
+        texts.joint("rocker", "hip", "rocker", "1.1 0 0", kind="revolute", more=limited(3.0)),
+        texts.CLOSING, transmission("upper", "hip", 2.0), transmission("lower", "rocker", 5.0),
+    ))  # fmt: skip
+    assert rm.limb_joints(model) == ("hip", "crank")
+    tree = written(model, write)
+    assert [each.terms[0][0] for each in tree.actuators] == ["hip", "crank"]
+    if write is not rm.write_mjcf:  # one motor with what its joint has everywhere
+        crank = next(x.limits for x in rm.actuation(model).joints if x.joint == "crank")
+        assert tree.actuators[1].effort_limit == pytest.approx(crank.effort)

@@ -154,6 +154,54 @@ def _ratios_at_neutral(model: Model) -> tuple[Mapping[str, float], ...]:
     )
 
 
+def with_motors_of_followers(model: Model, tree: Description) -> Description:
+    """The open tree with the transmissions of joints that it locks, or that follow others.
+
+    Where a constant ratio ties their motor to one joint that moves, that joint has it, by this
+    ratio; other joints that they move have one motor each, with their limits.
+    """
+    if all(each in tree.transmissions for each in model.description.transmissions):
+        return tree
+    actuators = {each.name: n for n, each in enumerate(model.actuators)}
+    ratios, constant = _ratios_at_neutral(model), _by_constant_ratios(model)
+    types = {joint.name: joint.type for joint in tree.joints}
+    result, moved = list[Transmission](), dict[str, None]()
+    for each in model.description.transmissions:
+        if each in tree.transmissions:
+            result.append(each)
+            continue
+        for end in each.actuators:
+            n = actuators.get(end.name or each.joints[0].name if each.joints else end.name)
+            if n is None:
+                continue
+            actuator, terms = model.actuators[n], ratios[n]
+            if len(terms) == 1 and constant[n] and actuator.pushes:
+                ((name, ratio),) = terms.items()
+                motor = ActuatorEnd(actuator.name, motor=_motor(actuator))
+                ends = (TransmittedJoint(name, reduction=ratio),)
+                called = each.name if len(each.actuators) == 1 else actuator.name
+                result.append(Transmission(called, SIMPLE, ends, (motor,)))
+            else:
+                moved |= dict.fromkeys(terms)
+    if not result:
+        return tree
+    driven = {end.name for each in result for end in each.joints}
+    for name in moved:
+        if types[name] in ONE_DOF and name not in driven:
+            alone = (TransmittedJoint(name),), (ActuatorEnd(name),)
+            result.append(Transmission(name, SIMPLE, *alone))
+    return replace(tree, transmissions=tuple(result))
+
+
+def _by_constant_ratios(model: Model) -> tuple[bool, ...]:
+    """For each actuator, True if its ratios to the joints that move are the same everywhere."""
+    selection = select(model)
+    fixed = {model.joints[body].name for body in selection.moving}
+    fixed |= {model.joints[x.body].name for x in selection.followers if x.exact and x.linear}
+    fixed |= {name for each in model.clusters if not each.varies for name in each.joints}
+    return tuple(all(name in fixed for name, _ in each.terms) for each in model.actuators)
+
+
 def _motors_of_joints(
     model: Model, tree: Description, driven: Collection[str]
 ) -> Iterator[Transmission]:

@@ -51,7 +51,12 @@ from robomodel.opentree.errors import (
 )
 from robomodel.opentree.fit import Problem, best
 from robomodel.opentree.gears import Relumped, relumped
-from robomodel.opentree.motors import ending, with_limits, with_motors_at_neutral
+from robomodel.opentree.motors import (
+    ending,
+    with_limits,
+    with_motors_at_neutral,
+    with_motors_of_followers,
+)
 from robomodel.opentree.passive import with_reflected
 from robomodel.opentree.tree_joints import ClusterTree, Following, tree_joints
 from robomodel.reach.limb import finalists, without_spins
@@ -238,7 +243,9 @@ class Basis:
     def description(self) -> Description:
         """The same with motors, and with the limits that these and linkages give its joints."""
         tree = _ended(self.view, self.parts, with_limits(self.limiting, self.view, self.draft))
-        return with_motors_at_neutral(self.view, tree) if self.tendons else _unmotored(tree)
+        if self.tendons:
+            return with_motors_at_neutral(self.view, tree)
+        return _unmotored(with_motors_of_followers(self.view, tree))
 
     def on(self, tree: Model) -> TreeMap:
         """A tree with its relation to the robot."""
