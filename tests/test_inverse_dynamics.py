@@ -11,6 +11,7 @@ import pytest
 from cases import few
 from oracle import Oracle
 from test_dynamics import named
+from texts import joint, link, robot
 
 import robomodel as rm
 from robomodel.control import (
@@ -444,3 +445,26 @@ def test_contradictions_are_named_and_batches_go_on() -> None:
         one = control(q, v[i], {"Floating Base": here, "posture": q})
         for part, whole in zip(one, (a, u, forces), strict=True):
             np.testing.assert_allclose(whole[i], part, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("ahead", "back"),
+    [('effort="0" effort_lower="-5"', 'effort="5" effort_lower="0"'),
+     ('effort="3" effort_lower="-5"', 'effort="5" effort_lower="-3"')],
+)  # fmt: skip
+def test_damping_does_not_ask_which_way_an_axis_points(ahead: str, back: str) -> None:
+    """A pair of motors that push less one way, and the same arm with its axes turned about."""
+
+    def forces(limits: str, sign: int) -> Array:
+        more = f'<limit lower="-3" upper="3" velocity="9" {limits}/>'
+        model = rm.load(robot(
+            link("upper"), link("lower"),
+            joint("a", "base", "upper", kind="revolute", axis=f"0 {sign} 0", more=more),
+            joint("b", "upper", "lower", kind="revolute", axis=f"0 {sign} 0", more=more),
+        ))  # fmt: skip
+        task = JointTask(["a", "b"])
+        control = InverseDynamics(model, task, limits="actuator", damping=0.01)
+        _, u, _ = control(model.neutral(), np.zeros(2), {task: sign * np.array([1.0, 0.5])})
+        return sign * u
+
+    np.testing.assert_allclose(forces(ahead, 1), forces(back, -1), rtol=1e-9)

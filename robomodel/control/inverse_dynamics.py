@@ -1,9 +1,9 @@
 """Inverse dynamics with tasks: accelerations, motor forces and contact forces (whole-body control).
 
 The unknowns x of the quadratic programme are the forces u of the actuators and the contact forces,
-divided by the actuators' limits and by the robot's weight. Accelerations follow from them, a = M⁻¹
-(B u + Σ Jᵀ f - h), so the equations of motion hold by construction and are no rows. One traced
-function computes the whole programme.
+divided by the actuators' limits, the larger of both ways, and by the robot's weight. Accelerations
+follow from them, a = M⁻¹ (B u + Σ Jᵀ f - h), so the equations of motion hold by construction and
+are no rows. One traced function computes the whole programme.
 """
 
 from __future__ import annotations
@@ -382,9 +382,8 @@ class InverseDynamics(Controller):
         bounded = "actuator" in limits
         others = [each for each in limits if each != "actuator"]
         weight = model.mass * (float(np.linalg.norm(model.gravity)) or 9.81) or 1.0
-        scales = [
-            x.effort_limit if 0.0 < x.effort_limit < math.inf else weight for x in model.actuators
-        ]
+        limited = ((x.effort_limit, -x.least_effort) for x in model.actuators)
+        scales = [max((x for x in ends if 0.0 < x < math.inf), default=weight) for ends in limited]
         points = tuple((each.link, each.offset, each.radius) for each in self.contacts)
 
         def layout(*, tangents: bool) -> DynamicLayout:
