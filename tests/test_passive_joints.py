@@ -11,6 +11,7 @@ import texts
 from texts import four_bar, link, robot
 
 import robomodel as rm
+from robomodel.control import InverseDynamics, JointTask
 from robomodel.reports.simulators import for_simulator
 
 LIMIT = '<limit lower="-1" upper="1" {}/>'
@@ -120,3 +121,25 @@ def test_a_motor_without_any_force_is_refused() -> None:
     for more in ("", ' effort_lower="0"'):
         with pytest.raises(rm.DescriptionError, match="effort is 0, and so no motor"):
             rm.load(arm("", more=f'<motor effort="0"{more}/>'))
+
+
+def test_a_limit_of_speed_of_zero_is_a_placeholder() -> None:
+    """As in the same file without it: motors, torques at speed, states, control and open trees."""
+    zero, none = (rm.load(arm(f'effort="5"{x}', f'effort="5"{x}')) for x in (' velocity="0"', ""))
+    assert zero.actuators == none.actuators
+    np.testing.assert_array_equal(zero.velocity_limit, [np.inf, np.inf])
+    q, v = zero.neutral(), np.array([3.0, -2.0])
+    np.testing.assert_array_equal(rm.torque_limits(zero, q, v), rm.torque_limits(none, q, v))
+    np.testing.assert_array_equal(np.abs(rm.torque_limits(zero, q, v)), 5.0)
+    assert not zero.check(q, v)
+    assert str(rm.actuation(zero)) == str(rm.actuation(none))
+    task = JointTask(["shoulder", "elbow"])
+    found = [InverseDynamics(x, task)(q, v, {task: [0.1, 0.2]})[1] for x in (zero, none)]
+    np.testing.assert_array_equal(*found)
+    for write in (rm.write_urdf, rm.write_sdf, rm.write_mjcf):
+        for approximate in (False, True):
+            stream = io.StringIO()
+            write(zero, stream, approximate=approximate)
+            again = rm.load(stream.getvalue())
+            np.testing.assert_array_equal(rm.torque_limits(again, q, v), rm.torque_limits(zero, q))
+    assert "as robomodel takes velocities" in str(rm.validate(zero))

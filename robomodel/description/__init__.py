@@ -173,6 +173,15 @@ class Limits:
         """True if the limit of effort tells of a motor."""
         return pushes(self.effort, self.effort_lower)
 
+    @property
+    def speeds(self) -> tuple[float, float | None]:
+        """``velocity`` and ``velocity_lower``; those of no limit if both ways are zero.
+
+        Zero is a placeholder, as exporters of CAD programs write it.
+        """
+        idle = self.velocity == self.least_velocity == 0.0
+        return (math.inf, None) if idle else (self.velocity, self.velocity_lower)
+
 
 @dataclass(frozen=True, slots=True)
 class Mimic:

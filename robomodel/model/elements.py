@@ -110,7 +110,8 @@ class Joint:
     ``armature`` [kg m² or kg] is an inertia that resists each of the joint's velocities, and
     nothing else. ``law``: what its friction has beside ``damping`` and ``friction``; ``delay``
     [s]: of measured forces behind the motion. ``velocity_lower`` and ``effort_lower`` are limits
-    the other way, zero or negative (None: -``velocity_limit``, -``effort_limit``).
+    the other way, zero or negative (None: -``velocity_limit``, -``effort_limit``). A file's limit
+    of velocity of zero is a placeholder, and none here.
     """
 
     name: str

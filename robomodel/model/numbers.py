@@ -233,6 +233,7 @@ class Numbers:
     def joint(self, body: int, cluster: Cluster, independent: set[str]) -> Joint:
         """The public record of a joint."""
         joint, model = self.tree.joints[body], self.moves[body][0]
+        velocity, slowest = joint.limits.speeds
         return Joint(
             name=joint.name,
             type=joint.type,
@@ -241,7 +242,7 @@ class Numbers:
             axis=joint.axis,
             lower=joint.limits.lower,
             upper=joint.limits.upper,
-            velocity_limit=joint.limits.velocity,
+            velocity_limit=velocity,
             effort_limit=joint.limits.effort,
             damping=as_number(joint.damping),
             friction=as_number(joint.friction),
@@ -255,7 +256,7 @@ class Numbers:
             deadband=as_number(joint.deadband),
             law=law_of(joint),
             delay=as_number(joint.delay),
-            velocity_lower=joint.limits.velocity_lower,
+            velocity_lower=slowest,
             effort_lower=joint.limits.effort_lower,
         )
 

@@ -116,12 +116,11 @@ def tied_speeds(model: Model, body: int) -> TiedSpeeds:
     found = TiedSpeeds()
     for name, ratio in tuple(ratios.items())[1:]:
         least, most = joints[name].least_velocity, joints[name].velocity_limit
-        if least < most:
-            back, ahead = sorted((least / ratio, most / ratio))
-            if -back < found.back:
-                found = found._replace(back=-back, back_by=name)
-            if ahead < found.ahead:
-                found = found._replace(ahead=ahead, ahead_by=name)
+        back, ahead = sorted((least / ratio, most / ratio))
+        if -back < found.back:
+            found = found._replace(back=-back, back_by=name)
+        if ahead < found.ahead:
+            found = found._replace(ahead=ahead, ahead_by=name)
     return found
 
 

@@ -57,12 +57,13 @@ def check_zero_limits(context: CheckContext) -> Iterator[Finding]:
         if not zero:
             continue
         grave = "velocity" in zero and not joint.mimic
+        here = ", as robomodel takes velocities" if "velocity" in zero else ""
         yield (warning if grave else note)(
             "zero-limit",
             joint.source,
             f"its limit{'s' if len(zero) > 1 else ''} of {' and '.join(zero)} "
-            f"{'are' if len(zero) > 1 else 'is'} 0: some programs take that for none, others for a "
-            "joint that cannot move or has no motor",
+            f"{'are' if len(zero) > 1 else 'is'} 0: some programs take that for none{here}, others "
+            "for a joint that cannot move or has no motor",
             "write the limits that it has, or leave them out",
             0.0,
         )
