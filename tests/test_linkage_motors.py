@@ -73,12 +73,12 @@ def test_a_motor_says_where_its_linkage_starts(independent: str) -> None:
         assert one[name] == pytest.approx(x, abs=1e-9), name
 
 
-def transmission(name: str, joint: str, reduction: float) -> str:
+def transmission(name: str, joint: str, reduction: float, motor: str = "") -> str:
     """A motor on a joint behind a reduction."""
     return (
         f'<transmission name="{name}"><type>transmission_interface/SimpleTransmission</type>'
         f'<joint name="{joint}"/><actuator name="{name}"><mechanicalReduction>{reduction}'
-        "</mechanicalReduction></actuator></transmission>"
+        f"</mechanicalReduction>{motor}</actuator></transmission>"
     )
 
 
@@ -101,7 +101,10 @@ WRITERS = [rm.write_urdf, rm.write_sdf, rm.write_usd, rm.write_mjcf]
     ("motors", "ends"),
     [
         ((), (-4.0, 4.0)),  # the follower's alone: -2 times its 2 N m
-        ((transmission("drive", "a", 2.0),), (-9.0, 9.0)),  # and the 5 N m of what it follows
+        (
+            (transmission("drive", "a", 2.0, '<motor effort="2.5"/>'),),
+            (-9.0, 9.0),
+        ),  # and the 5 N m of what it follows
     ],
 )
 def test_motors_of_followers_stay_in_open_trees(
@@ -111,7 +114,7 @@ def test_motors_of_followers_stay_in_open_trees(
     follows = limited(2.0) + '<mimic joint="a" multiplier="-2"/>'
     model = rm.load(robot(
         link("one"), link("two"),
-        texts.joint("a", "base", "one", kind="revolute", more=limited(5.0)),
+        texts.joint("a", "base", "one", kind="revolute", more=limited(30.0)),
         texts.joint("b", "one", "two", kind="revolute", more=follows),
         *motors, transmission("finger", "b", 3.0),
     ))  # fmt: skip

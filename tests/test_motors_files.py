@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import math
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
 
 import mujoco
@@ -15,6 +15,7 @@ from test_actuation import CURVE, MOTOR, ROTOR, differential, limited
 from texts import joint, link, robot
 
 import robomodel as rm
+from robomodel.control import InverseDynamics, JointTask
 
 MJCF = """
 <mujoco><option gravity="0 0 0"/><worldbody>
@@ -409,3 +410,66 @@ def test_a_rotor_has_one_motor_whichever_joints_are_independent(leading: tuple[s
     joints = [each.joint for each in model.actuators]
     assert joints.count("ankle_rotor_joint") == 1
     assert len(set(joints)) == len(joints)
+
+
+PAIR = (
+    '<motor name="m" joint="j" ctrlrange="-3 5" gear="4"/>'
+    '<motor name="n" joint="j" ctrlrange="-1 1" gear="-9"/>'
+    '<motor name="o" joint="k" ctrlrange="-2 6"/>'
+)
+
+
+def given(text: str) -> NDArray[np.float64]:
+    """What MuJoCo's joints get at the corners of the controls."""
+    model = mujoco.MjModel.from_xml_string(text)
+    data, rows = mujoco.MjData(model), []
+    for signs in product((-1.0, 1.0), repeat=model.nu):
+        data.ctrl[:] = [1e6 * x for x in signs]
+        mujoco.mj_forward(model, data)
+        rows.append(data.qfrc_actuator.copy())
+    return np.array(rows)
+
+
+@pytest.mark.parametrize("ends", [(-10, 10), (-8, 0), (-12, 7), (-30, 40)])
+def test_joints_limit_what_their_motors_give_together(ends: tuple[int, int]) -> None:
+    """As MuJoCo clamps it: one motor's -12 to 20 N m, and ±9 of another one; in all formats."""
+    text = mjcf(PAIR, joint=f'actuatorfrcrange="{ends[0]} {ends[1]}"')
+    simulated = given(text)
+    least, most = simulated.min(axis=0), simulated.max(axis=0)
+    model = rm.load(text)
+    assert [x.effort_limit for x in model.actuators] == [5.0, 1.0, 6.0]
+    for write in (None, rm.write_mjcf, rm.write_urdf, rm.write_sdf, rm.write_usd):
+        stream = io.StringIO()
+        if write is not None:
+            write(model, stream)
+        again = model if write is None else rm.load(stream.getvalue())
+        if write is rm.write_mjcf:
+            np.testing.assert_allclose(given(stream.getvalue()), simulated)
+        q = again.neutral()
+        for options in ({}, NUMPY):
+            np.testing.assert_allclose(rm.torque_limits(again, q, **options), (least, most))
+        corners = rm.torque_polytope(again, q, ["j", "k"])
+        expected = sorted(product((least[0], most[0]), (least[1], most[1])))
+        np.testing.assert_allclose(sorted(corners.round(9).tolist()), expected)
+        both = rm.dynamics.saturate(again, q, [0.0, 0.0], [[-999.0, -999.0], [999.0, 999.0]])[0]
+        np.testing.assert_allclose(both, (least, most))
+    task = JointTask(["j", "k"])
+    for wanted, end in ((1e5, most), (-1e5, least)):
+        for limits, bounded in (("actuator", True), ("position", False)):
+            control = InverseDynamics(model, task, limits=limits)
+            _, u, _ = control(model.neutral(), np.zeros(2), {task: [wanted, 0.0]})
+            torque = (rm.actuator_map(model, model.neutral()) @ u)[0]
+            assert (torque == pytest.approx(end[0])) == bounded
+
+
+def test_what_limits_several_motors_beside_ties_is_said() -> None:
+    """A joint's limit that the model has of each motor alone, and a tendon's."""
+    tie = '<equality><joint joint1="k" joint2="j"/></equality></mujoco>'
+    text = mjcf(PAIR, joint='actuatorfrcrange="-10 10"').replace("</mujoco>", tie)
+    with pytest.warns(rm.DescriptionWarning, match="limits what 'm', 'n' give together; here"):
+        model = rm.load(text)
+    assert [x.effort_limit for x in model.actuators] == [2.5, 1.0, 6.0]
+    motors = '<motor name="m" tendon="t"/><motor name="n" tendon="t"/>'
+    text = mjcf(motors).replace('name="t"', 'name="t" actuatorfrcrange="-3 3"')
+    with pytest.warns(rm.DescriptionWarning, match="tendon 't': its actuatorfrcrange limits what"):
+        rm.load(text)

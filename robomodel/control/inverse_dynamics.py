@@ -89,6 +89,10 @@ class DynamicLayout:
         """Number of forces of actuators and of contacts."""
         return len(self.scales) - 1 + 3 * len(self.points)
 
+    def shared(self, model: Model) -> dict[int, tuple[float, float]]:
+        """Coordinates with limits of what their actuators give together."""
+        return maps.shared(model) if self.bounded else {}
+
     def sizes(self, model: Model) -> dict[str, int]:
         """Lengths of the arguments of its traced function."""
         numbers = max((p.weights + 2 + len(p.kept) for p in self.pieces), default=0)
@@ -103,7 +107,7 @@ class DynamicLayout:
     def results(self, model: Model) -> dict[str, tuple[int, ...]]:
         """Shapes of the results of its traced function."""
         n, k = self.unknowns, len(self.points)
-        m = len(self.limits.slots) + 4 * k + self.equalities
+        m = len(self.limits.slots) + len(self.shared(model)) + 4 * k + self.equalities
         shapes: dict[str, tuple[int, ...]] = {
             "H": (n, n), "c": (n,), "A": (m, n), "lower": (n + m,), "upper": (n + m,),
             "ends": (2 * len(self.limits.quantities),), "a0": (model.nv,), "P": (model.nv, n),
@@ -149,11 +153,10 @@ class _Programme:
         if layout.passive:
             bias = subtracted(bias, passive_force(model, q, v))
         factors = Factorization(mass)
+        self.map = maps.actuator_map(model, q)
         columns = [
             [scale * entry for entry in column]
-            for scale, column in zip(
-                layout.scales, transposed(maps.actuator_map(model, q)), strict=False
-            )
+            for scale, column in zip(layout.scales, transposed(self.map), strict=False)
         ]
         self.point_rows: Matrix = []
         self.point_bias: list[Scalar] = []
@@ -204,14 +207,16 @@ class _Programme:
         gradient = [-dot(column, pulls) for column in columns]
         between = [*self._actuators(), *self._forces()]
         matrix, more, ends = self._limits()
+        together, sums = self._shared()
         cones, fans = self._cones()
         lower, upper = (
-            [*part, *right] for part in transposed([*between, *more, *fans]) or ([], [])
+            [*part, *right] for part in transposed([*between, *more, *sums, *fans]) or ([], [])
         )
         a0, p = self._independent()
         return [
             *(e for row in hessian for e in row), *gradient,
-            *(e for row in (*matrix, *cones, *equal) for e in row), *lower, *upper, *ends,
+            *(e for row in (*matrix, *together, *cones, *equal) for e in row),
+            *lower, *upper, *ends,
             *a0, *(e for row in p for e in row),
             *(e for axes in self.axes for axis in axes for e in axis), at.growth,
             unfit(layout.pieces, x.get("targets", ())),
@@ -266,6 +271,17 @@ class _Programme:
             matrix.append(self.over_forces(row))
             between.append((low - start, high - start))
         return matrix, between, ends
+
+    def _shared(self) -> tuple[Matrix, list[tuple[Scalar, Scalar]]]:
+        """Rows over x of what actuators give their joint together, and its limits."""
+        layout = self.layout
+        shared = layout.shared(self.at.model)
+        rest = [0.0] * (layout.unknowns - len(layout.scales) + 1)
+        rows: Matrix = [
+            [*(scale * k for scale, k in zip(layout.scales, self.map[i], strict=False)), *rest]
+            for i in shared
+        ]
+        return rows, [*shared.values()]
 
     def _cones(self) -> tuple[Matrix, list[tuple[Scalar, Scalar]]]:
         """Friction as an inscribed pyramid: |t| <= μ/√2 n along each of two directions."""
@@ -581,7 +597,8 @@ class InverseDynamics(Controller):
         key = standing.tobytes()
         if key not in self._selections:
             n, nu = len(self._scales), len(self.model.actuators)
-            limits = np.ones(len(self._layout.limits.slots), dtype=bool)
+            shared = self._layout.shared(self.model)
+            limits = np.ones(len(self._layout.limits.slots) + len(shared), dtype=bool)
             hard = np.ones(self._layout.equalities - 3 * len(standing), dtype=bool)
             columns = np.concatenate([np.ones(nu, dtype=bool), np.repeat(standing, 3)])
             rows = np.concatenate([limits, np.repeat(standing, 4), np.repeat(standing, 3), hard])
@@ -597,6 +614,7 @@ class InverseDynamics(Controller):
         names += [f"contact of '{link}'" for link in links for _ in range(3)]
         first = len(names)
         names += ["" for _ in limits.slots]
+        names += [f"effort of '{self.model.dof_names[i]}'" for i in layout.shared(self.model)]
         names += [f"friction of '{link}'" for link in links for _ in range(4)]
         names += [f"contact of '{link}'" for link in links for _ in range(3)]
         for task, piece in zip(self.tasks, layout.pieces, strict=True):

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 
 from robomodel.arrays import Array
 from robomodel.dynamics import actuator_map, crba, frame_pose, rnea
+from robomodel.dynamics.actuators.maps import shared
 from robomodel.dynamics.contact.points import points_jacobian
 from robomodel.dynamics.kinematics.frames import FrameKey, FrameLike, frame_key, place, pose
 from robomodel.dynamics.kinematics.state import Configuration, State
@@ -520,7 +521,9 @@ class _PlanningProblem:
                 rows.append(self._motors[list(motors).index(name)])
             else:
                 rows.append(np.eye(model.nv)[model.dof_names.index(name)])
-        ends = np.array(list(limits.values())).reshape(len(rows), 2)
+        together = shared(model) if motors else {}
+        rows += [np.eye(model.nv)[i] for i in together]
+        ends = np.array([*limits.values(), *together.values()]).reshape(len(rows), 2)
         return np.array(rows).reshape(len(rows), model.nv), ends[:, 0], ends[:, 1]
 
     @cached_property

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robomodel.arrays import Array
+from robomodel.description import pushes
 from robomodel.dynamics.actuators.simplex import greatest_alone
 from robomodel.dynamics.kinematics.state import Configuration
 from robomodel.errors import UnknownNameError, check_names
@@ -177,6 +178,25 @@ def _at_rest(model: Model) -> tuple[Array, Array]:
     return np.array(least), np.array([value_of(driving(each, 0.0)) for each in model.actuators])
 
 
+@cached_on_model
+def shared(model: Model) -> dict[int, tuple[float, float]]:
+    """Coordinates that several motors drive, with their joint's limits of what these give together.
+
+    They are joints, not of linkages, whose motors drive nothing else, nor others their clusters.
+    """
+    joints = {x.name: x for x in model.joints if x.nv == 1}
+    driven = [set(dict(each.terms)) for each in model.actuators]
+    result = {}
+    for i, name in enumerate(model.dof_names):
+        if name not in joints or sum(name in names for names in driven) < 2:
+            continue
+        joint, cluster = joints[name], next(x for x in model.clusters if name in x.joints)
+        alone = all(names == {name} for names in driven if names & set(cluster.joints))
+        if alone and not cluster.varies and pushes(joint.effort_limit, joint.effort_lower):
+            result[i] = joint.least_effort, joint.effort_limit
+    return result
+
+
 def motors(
     model: Model, q: Vector, v: Vector
 ) -> tuple[list[list[Scalar]], list[Scalar], list[Scalar]]:
@@ -307,18 +327,28 @@ def _limits(b: Array, lower: Array, upper: Array) -> tuple[Array, Array]:
     return np.where(finite[:, None], least, np.nan), np.where(finite[:, None], most, np.nan)
 
 
-def polytope(b: Array, chosen: Sequence[int], lower: Array, upper: Array) -> Array:
+def polytope(
+    b: Array,
+    chosen: Sequence[int],
+    lower: Array,
+    upper: Array,
+    together: Mapping[int, tuple[float, float]],
+) -> Array:
     """Vertices (m, len(chosen)) of the torques that these coordinates can have, all others zero.
 
     In the plane counterclockwise. The set is {B_c u : lower <= u <= upper, B_o u = 0}, with c the
-    chosen coordinates and o the others.
+    chosen coordinates and o the others. ``together``: of coordinates, limits of B_c u.
     """
     if np.isnan(b).any() or np.isnan(lower).any():
         return np.full((1, len(chosen)), np.nan)
     others = [i for i in range(len(b)) if i not in chosen]
     null = _null(b[others])
     reach = b[list(chosen)] @ null
-    corners = _box_in(null, lower, upper)
+    held = [n for n, i in enumerate(chosen) if i in together]
+    ends = np.array([together[chosen[n]] for n in held]).reshape(-1, 2)
+    corners = _box_in(np.concatenate([null, reach[held]]),
+                      np.concatenate([lower, ends[:, 0]]),
+                      np.concatenate([upper, ends[:, 1]]))  # fmt: skip
     return _hull(corners @ reach.T)
 
 
@@ -470,6 +500,7 @@ def saturated(
         else:
             for i in rows:
                 result[i] = tau[i] - dot([matrix[i][n] for n in columns], excess)
+                result[i] = _within(result[i], *shared(model).get(i, (-math.inf, math.inf)))
     return result, forces, lost
 
 

@@ -420,11 +420,21 @@ def torque_limits(
         >>> upper.round(2)
         array([45., 36.])
     """
-    rates = np.zeros(model.nv) if v is None else v
+    least, most = _limits(model, q, v, losses, options)
+    for i, (low, high) in actuation.shared(model).items():
+        least[..., i], most[..., i] = np.maximum(least[..., i], low), np.minimum(most[..., i], high)
+    return least, most
+
+
+def _limits(
+    model: Model, q: ArrayLike, v: ArrayLike | None, losses: Losses | None, options: Options
+) -> tuple[Array, Array]:
+    """The same by the motors' limits alone."""
     if losses is not None:
         return actuation.limits(*_motors(model, q, v, losses, **options))
     if options.get("backend") == "numpy":
         return actuation.limits(*_motors(model, q, v, **options))
+    rates = np.zeros(model.nv) if v is None else v
     with np.errstate(all="ignore"):
         least, most, doubt = run(model, "torque_limits", {"q": q, "v": rates}, **options)
     singular = doubt > 0.0
@@ -473,7 +483,10 @@ def torque_polytope(
     matrix, lower, upper = _motors(model, q, v, losses, **options)
     shape, wide, low, high = actuation.broadcast(matrix, lower, upper)
     actuation.needs_limits(model, low, high)
-    corners = [actuation.polytope(wide[n], chosen, low[n], high[n]) for n in np.ndindex(*shape)]
+    together = actuation.shared(model)
+    corners = [
+        actuation.polytope(wide[n], chosen, low[n], high[n], together) for n in np.ndindex(*shape)
+    ]
     return corners if shape else corners[0]
 
 

@@ -25,7 +25,7 @@ from robomodel.description import (
     least,
 )
 from robomodel.description.transmissions import both_ways
-from robomodel.errors import DescriptionError, Source
+from robomodel.errors import DescriptionError, Source, few
 from robomodel.parsers.mjcf.compiled import CompiledSection
 from robomodel.parsers.mjcf.constraints import EqualityConstraints, Terms
 from robomodel.vocabulary.motors import motor_fault
@@ -37,7 +37,7 @@ ACTUATOR_MOTOR, JOINT_MOTOR = "robomodel_actuator_motor:", "robomodel_motor:"
 Span: TypeAlias = tuple[float, float]
 """The least and the greatest force."""
 
-_TENDON = 3  # mjtTrn
+_DRIVES_JOINT, _TENDON = (0, 1), 3  # mjtTrn
 _INTEGRATES = ("mjDYN_INTEGRATOR", "mjDYN_PID", "mjDYN_MUSCLE", "mjDYN_USER")
 
 
@@ -73,8 +73,8 @@ class Motors(CompiledSection):
         noted = self.noted(ACTUATOR_MOTOR + name, source)
         motor = noted or replace(self._dc(number) or Motor(), source=source)
         low, high = self._efforts(number, source)
+        let = self._let_through(number, terms, gear)
         if high < math.inf and not (noted and (low, high) == noted.at_rest):
-            let = self._let_through(number, terms, gear)
             low, high = max(low, let[0], motor.least_effort), min(high, let[1], motor.effort)
             weakest, effort = both_ways(low, high)
             motor = replace(motor, effort=effort, effort_lower=weakest)
@@ -130,7 +130,8 @@ class Motors(CompiledSection):
     def _let_through(self, number: int, terms: Terms, gear: float) -> Span:
         """Limits that a joint or tendon puts on its actuator's force; infinite without them.
 
-        MuJoCo clamps what a joint gets behind gears, and what a tendon's actuators give before.
+        MuJoCo clamps what a joint gets behind gears, and what a tendon's actuators give before, of
+        several together. Of a joint that is then the joint's limit, where nothing else moves it.
         """
         if int(self.model.actuator_trntype[number]) == _TENDON:
             kind, row = "tendon", int(self.model.actuator_trnid[number, 0])
@@ -138,10 +139,45 @@ class Motors(CompiledSection):
             kind, ((row, _),) = "jnt", terms
         if not self.elements.has(f"{kind}_actfrclimited", row):
             return -math.inf, math.inf
+        if len(alike := self._beside(number)) > 1:
+            if kind == "jnt" and self._alone(row):
+                return -math.inf, math.inf
+            if number == alike[0]:
+                names = [self.elements.called("actuator", n)[0] for n in alike]
+                place = self.elements.called("tendon" if kind == "tendon" else "joint", row)[1]
+                message = (
+                    f"its actuatorfrcrange limits what {few(names)} give together; here "
+                    "it limits each of them, as equalities or tendons are beside it, and they may "
+                    "give more together"
+                )
+                self.elements.warn_at(message, place, "several actuators")
         weakest, most = both_ways(*map(float, getattr(self.model, f"{kind}_actfrcrange")[row]))
         ends = (least(most, weakest), most)
         low, high = ends if kind == "tendon" else sorted(x / gear for x in ends)
         return low, high
+
+    def _alone(self, joint: int) -> bool:
+        """True if no tendon and no equality can bring another actuator's force to a joint."""
+        import mujoco
+
+        model = self.model
+        if not set(model.actuator_trntype.tolist()) <= {*_DRIVES_JOINT}:
+            return False
+        tied = set[int]()
+        for kind, one, other, data in zip(
+            model.eq_type, model.eq_obj1id, model.eq_obj2id, model.eq_data, strict=True
+        ):
+            if kind != mujoco.mjtEq.mjEQ_JOINT or data[2:5].any():
+                return False
+            tied |= {int(one), int(other)}
+        return joint not in tied or not tied & {*model.actuator_trnid[:, 0].tolist()} - {joint}
+
+    def _beside(self, number: int) -> list[int]:
+        """The actuators that act on the same joint or tendon as this one, itself among them."""
+        kinds, moved = self.model.actuator_trntype, self.model.actuator_trnid[:, 0]
+        groups = [_DRIVES_JOINT, (_TENDON,)]
+        own = next(kinds_ for kinds_ in groups if int(kinds[number]) in kinds_)
+        return [n for n in range(len(kinds)) if int(kinds[n]) in own and moved[n] == moved[number]]
 
     def _dc(self, number: int) -> Motor | None:
         """The constants and voltage of a ``<dcmotor>``, which only some releases have."""
@@ -158,7 +194,6 @@ class Motors(CompiledSection):
         return Motor(torque_constant=constant, resistance=resistance, voltage=voltage)
 
 
-_DRIVES_JOINT, _DRIVES_TENDON = (0, 1), 3  # mjtTrn
 _DRIVES_BODIES = {2: "sites by a crank", 4: "a site", 5: "what touches a body"}
 
 _Amount: TypeAlias = tuple[str, Source, Terms, float]
@@ -183,7 +218,7 @@ class Actuators(CompiledSection):
         gear = float(model.actuator_gear[actuator, 0])
         if kind in _DRIVES_JOINT:
             return ((driven, 1.0),), gear
-        return self.ties.terms(driven) if kind == _DRIVES_TENDON else None, gear
+        return self.ties.terms(driven) if kind == _TENDON else None, gear
 
     def _tag(self, actuator: int) -> str:
         """The actuator's tag in the file."""
