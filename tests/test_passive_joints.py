@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
 
 import mujoco
 import numpy as np
@@ -143,3 +146,27 @@ def test_a_limit_of_speed_of_zero_is_a_placeholder() -> None:
             again = rm.load(stream.getvalue())
             np.testing.assert_array_equal(rm.torque_limits(again, q, v), rm.torque_limits(zero, q))
     assert "as robomodel takes velocities" in str(rm.validate(zero))
+
+
+@pytest.mark.parametrize("elbow", ['velocity="5"', 'effort="3" velocity="5"'])
+def test_genesis_gets_the_limits_of_those_joints_that_have_some(elbow: str) -> None:
+    """The printed lines, run: a joint without a limit takes none from the other one."""
+    given = dict[str, tuple[float, float]]()
+
+    class Entity:
+        def get_joint(self, name: str) -> Any:
+            return SimpleNamespace(dofs_idx_local=[name])
+
+        def set_dofs_armature(self, values: Sequence[float], dofs: Sequence[str]) -> None:
+            assert len(values) == len(dofs)
+
+        def set_dofs_force_range(
+            self, lower: Sequence[float], upper: Sequence[float], dofs: Sequence[str]
+        ) -> None:
+            given.update(zip(dofs, zip(lower, upper, strict=True), strict=True))
+
+    model = rm.load(arm(elbow, 'effort="20" effort_lower="-8"'))
+    exec(for_simulator(model, "genesis")[1]["text"], {"entity": Entity()})
+    rows = {x.joint: (x.limits.least_effort, x.limits.effort) for x in rm.actuation(model).joints}
+    assert given == {name: ends for name, ends in rows.items() if np.isfinite(ends[1])}
+    assert given["shoulder"] == (-8.0, 20.0)

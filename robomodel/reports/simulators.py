@@ -593,9 +593,15 @@ def _genesis(fields: Sequence[JointFields], lumped: Model) -> list[str]:
         f"entity.set_dofs_{word}([{', '.join(map(_number, numbers))}], dofs)"
         for word, numbers in values.items()
     ]
-    if all(math.isfinite(x.effort) and (x.effort > 0.0 or not x.driven) for x in fields):
-        lower, upper = ([each.efforts[n] for each in fields] for n in (0, 1))
-        lines.append(f"entity.set_dofs_force_range({lower}, {upper}, dofs)")
+    limited = [
+        n
+        for n, x in enumerate(fields)
+        if math.isfinite(x.effort) and (x.effort > 0.0 or not x.driven)
+    ]
+    if limited:
+        lower, upper = (", ".join(_number(fields[n].efforts[k]) for n in limited) for k in (0, 1))
+        on = "dofs" if len(limited) == len(fields) else f"[dofs[i] for i in {limited}]"
+        lines.append(f"entity.set_dofs_force_range([{lower}], [{upper}], {on})")
     return lines
 
 
