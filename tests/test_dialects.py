@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import math
 
 import numpy as np
@@ -197,6 +198,18 @@ class TestClosingFrames:
         rank = np.linalg.matrix_rank(data.efc_J.reshape(data.nefc, simulated.nv))
         model = rm.load(robot(*bodies))
         assert model.nv == simulated.nv - rank == rm.load(mjcf).nv == 2
+
+    @pytest.mark.filterwarnings("ignore::RuntimeWarning")
+    def test_open_trees_stay_open(self):
+        """Written to URDF and read: no loop, and the accelerations of the tree that is written."""
+        model = rm.load(four_bar(closing=closing("_1", "_2", "_1_z", "_2_z")))
+        stream = io.StringIO()
+        rm.write_urdf(model, stream, approximate=True)
+        again, tree = rm.load(stream.getvalue()), rm.approximate_tree(model)
+        assert (again.loops, again.dof_names) == ((), tree.dof_names)
+        for q in ([0.0], [0.7]):
+            found = [rm.aba(x, q, [0.3], [0.2]) for x in (again, tree)]
+            np.testing.assert_allclose(*found, rtol=1e-6)  # without frames of 1e-9 kg
 
     def test_loops_that_name_the_frames_stand_instead(self):
         own = loop("mine", "revolute", "closing_pin_1", "closing_pin_2")

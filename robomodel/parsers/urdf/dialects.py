@@ -288,6 +288,31 @@ def with_closing_frames(description: Description, *, strict: bool = False) -> De
     return replace(description, loops=(*description.loops, *loops)) if loops else description
 
 
+def without_closing_frames(description: Description) -> Description:
+    """The description without frames that would close a loop when it is read, and has not.
+
+    Frames at which it has loops or springs stay.
+    """
+    above = {joint.child: joint for joint in description.joints}
+    carriers = {joint.parent for joint in description.joints}
+    used = {end.link for each in (*description.loops, *description.springs)
+            if not isinstance(each, JointSpring)
+            for end in (each.predecessor, each.successor)}  # fmt: skip
+    gone = {
+        link.name
+        for link in description.links
+        if _CLOSING.fullmatch(link.name.removesuffix("_z"))
+        and _is_frame(link, above.get(link.name), carriers)
+        and not link.shapes
+        and link.name not in used
+    }
+    return replace(
+        description,
+        links=tuple(link for link in description.links if link.name not in gone),
+        joints=tuple(joint for joint in description.joints if joint.child not in gone),
+    )
+
+
 _Place = tuple[str, Vec3]  # a link, and a point in its frame [m]
 
 

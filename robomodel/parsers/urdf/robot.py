@@ -24,7 +24,12 @@ from robomodel.description import (
     Spring,
 )
 from robomodel.description.poses import link_poses
-from robomodel.parsers.urdf.dialects import read_constraint, read_drake, read_loop_joint
+from robomodel.parsers.urdf.dialects import (
+    read_constraint,
+    read_drake,
+    read_loop_joint,
+    without_closing_frames,
+)
 from robomodel.parsers.urdf.joints import (
     UNIVERSAL,
     Elements,
@@ -249,7 +254,7 @@ _REFUSED = ("plane", "ellipsoid")  # shapes for which Drake or MuJoCo refuses a 
 def to_open_urdf(description: Description) -> tuple[str, list[str]]:
     """The text of an open tree as URDF that Drake and MuJoCo read with all its dynamics."""
     lost: list[str] = []
-    description = _for_simulators(description, lost)
+    description = _for_simulators(without_closing_frames(description), lost)
     root = to_tree(description, lost)
     _add_words(root, description)
     return text_of(root), lost
