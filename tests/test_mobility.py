@@ -157,6 +157,44 @@ def test_a_shaft_in_two_bearings_moves_as_in_one() -> None:
     close(one.q[-1], other.q[-1], 1e-10)
 
 
+def test_a_double_cardan_shaft_turns_as_two_crosses_do() -> None:
+    """Its loop is closed along the motion alone, so that random starts close nowhere else."""
+    z, bends = np.array([0.0, 0.0, 1.0]), (0.5, 0.1)
+    into, middle, out = (np.array([np.cos(b), np.sin(b), 0.0]) for b in (0.0, *bends))
+    side = np.cross(middle, z)
+
+    def text(*vectors: np.ndarray) -> list[str]:
+        return [" ".join(map(repr, each.tolist())) for each in vectors]
+
+    disc = (
+        '<inertial><mass value="1"/>'
+        '<inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial>'
+    )
+    crossed, end, axis, beside = text(0.6 * middle, 0.3 * out, out, side)
+    model = rm.load(
+        robot(
+            link("in", disc), link("one", ""), link("shaft", ""), link("two", ""),
+            link("out", disc),
+            joint("drive", "base", "in", "-0.3 0 0", axis="1 0 0"),
+            joint("x1", "in", "one", "0.3 0 0"), joint("y1", "one", "shaft", axis=beside),
+            joint("y2", "shaft", "two", crossed, axis=beside), joint("x2", "two", "out"),
+            loop("bearing", "revolute", "out", "base", end, *text(0.6 * middle + 0.3 * out),
+                 more=f'<axis xyz="{axis}"/>'),
+        )
+    )  # fmt: skip
+
+    def turned(drive: float) -> float:
+        """The angle of the driven shaft: each cross is square to both of its shafts."""
+        fork = np.cos(drive) * z + np.sin(drive) * np.cross(into, z)
+        last = np.cross(out, np.cross(fork, middle))
+        return float(np.arctan2(last @ np.cross(out, z), last @ z))
+
+    for drive in (0.0, 0.4, 1.2, -1.0):
+        rate = (turned(drive + 1e-5) - turned(drive - 1e-5)) / 2e-5
+        q = model.configuration({"drive": drive})
+        close(rm.crba(model, q), [[1.0 + rate**2]], 1e-8)
+
+
 @pytest.mark.parametrize(("seed", "noise"), [(2, 0.0), (2, 1e-6), (4, 0.0), (12, 0.0)])
 def test_what_gives_at_first_order_only_is_refused(seed: int, noise: float) -> None:
     """Newton's method ends where it stands, or next to it, and with it all samples of its rank."""

@@ -37,6 +37,7 @@ from robomodel.mobility import (
 )
 from robomodel.mobility.branches import Branch, branches_at
 from robomodel.mobility.parts import parts_of
+from robomodel.mobility.points import onto_conditions
 from robomodel.tolerances import CLOSED, MOVES, NOTHING, SAME, TINY
 
 GUESSES = 24
@@ -130,6 +131,12 @@ def _apart(problem: ClusterProblem, at: Array, q: Array) -> Array:
     turns = np.where(length, 0.0, np.round(away / (2.0 * math.pi)))
     off: Array = (away - turns * 2.0 * math.pi) / problem.unit
     return off
+
+
+def _some_apart(problem: ClusterProblem, q: Array) -> bool:
+    """True if configurations (n, nq) are few, or differ by more than full turns of joints."""
+    off = _apart(problem, q[:1], q)
+    return len(off) < FEW_OFF or bool(np.max(np.abs(off), initial=0.0) > ONE)
 
 
 def _closed_in_parts(
@@ -276,6 +283,12 @@ class ClosedConfigurations:
                 singular, ranks, right = decomposed(problem, jacobian)
             else:
                 self.rank = int(np.max(ranks))
+        if problem.rank is not None and not _some_apart(problem, q[ranks == self.rank]):
+            # of a linkage that is known to move, guesses closed at the start alone
+            at = q[ranks == self.rank][0]
+            q = np.concatenate([q, configurations_around(problem, at, self.rank)[0]])
+            jacobian = problem.conditions(q)[1]
+            singular, ranks, right = decomposed(problem, jacobian)
         generic = ranks == self.rank
         self.samples, self.jacobian, self.singular = (
             q[generic],
@@ -340,8 +353,7 @@ class ClosedConfigurations:
     @property
     def apart(self) -> bool:
         """True if the samples differ by more than full turns of joints."""
-        off = _apart(self.problem, self.samples[:1], self.samples)
-        return len(off) < FEW_OFF or bool(np.max(np.abs(off), initial=0.0) > ONE)
+        return _some_apart(self.problem, self.samples)
 
     @cached_property
     def closed(self) -> Array:
@@ -538,6 +550,11 @@ def configurations_around(problem: ClusterProblem, at: Array, rank: int) -> tupl
         before = q
         guess = geometry.integrate(q, STRIDE * ahead * unit)
         q, gap = close(geometry, guess, iterations=3, rank=problem.tolerance.rank)
+        if problem.rank is not None and np.any(left := gap > closed):
+            # redundant conditions that hold along the motion alone open beside it: a known rank
+            # leaves them out of steps
+            q[left] = onto_conditions(problem, guess[left], rank)[0].q
+            gap[left] = geometry.gap(q[left])
         scaled = problem.conditions(q)[1]
         distance = np.linalg.norm(geometry.difference(before, q) / unit, axis=1)
         good = (gap <= closed) & (distance < 2 * STRIDE) & ~geometry.flipped(q)
