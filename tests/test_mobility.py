@@ -16,6 +16,7 @@ from texts import coupling, four_bar, joint, link, loop, robot, screw_leg
 import robomodel as rm
 from robomodel.dynamics.actuators.envelopes import joint_envelopes
 from robomodel.mechanism.closure import close as closed
+from robomodel.model.spins import find_spins
 from robomodel.reach.limb import without_spins
 
 SINGULAR = {  # at the roots of these, rounding by 1e-4 leaves more than floats do
@@ -583,3 +584,30 @@ def test_configurations_that_a_file_leaves_open_are_told_at_the_call(
         accepted.random_configuration(0, branch="any")
         exact = rm.load(instance(name, 0, 0.0)[0])
         exact.check(exact.random_configuration(0, branch="any"))
+
+
+@pytest.mark.parametrize("free", [True, False])
+def test_a_free_robot_on_one_foot_has_no_spin_of_a_rod(free: bool) -> None:
+    """Its trunk turns alone on the leg's last hinge, between no two balls."""
+    ways = ("1 0 0", "0 1 0", "0 0 1")
+    chain = [joint("root", "base", "trunk", "0 0 0.9", kind="floating")]
+    names = ["base", *(f"to{i}" for i in range(5)), "trunk"]
+    if not free:
+        chain = [link(each, "") for each in names[1:-1]] + [
+            joint(f"c{i}", names[i], names[i + 1], axis=ways[i % 3],
+                  kind="prismatic" if i < 3 else "continuous",
+                  more='<limit lower="-2" upper="2"/>' if i < 3 else "")
+            for i in range(6)
+        ]  # fmt: skip
+    model = rm.load(
+        robot(
+            *(link(each) for each in ("trunk", "hip", "thigh", "shank")), *chain,
+            joint("roll", "trunk", "hip", "0 0.15 0", axis="1 0 0"),
+            joint("pitch", "hip", "thigh", axis="0 1 0"),
+            joint("knee", "thigh", "shank", "0.1 0 -0.4", axis="0 1 0"),
+            loop("foot", "spherical", "base", "shank", "0 0.15 0.05", "-0.1 0 -0.45", ""),
+        )
+    )  # fmt: skip
+    assert model.nv == 6
+    assert find_spins(model) == ()
+    assert len(rm.limb_joints(model)) == (0 if free else 6)

@@ -27,7 +27,7 @@ from robomodel.description.poses import (
     second_axis,
     vec,
 )
-from robomodel.errors import DescriptionError, few
+from robomodel.errors import few
 from robomodel.mechanism.closure import Geometry, ToNearest, close
 from robomodel.mechanism.constraints import Coincident
 from robomodel.mechanism.joints import Prismatic, Revolute, Spherical
@@ -151,6 +151,13 @@ def _of_cluster(model: Model, cluster: Cluster, share: float) -> list[Spin]:
             continue
         elsewhere = [place.line(body, resting, driven) for place in others()]
         if all(_same(line, other, geometry.scale) for other in elsewhere):
+            rotation, origin = still.poses[body]
+            axis, at = rotation @ line.direction, origin + rotation @ line.point
+            ball = _ball(model, cluster, body, axis, still.poses, still.twists)
+            if ball is None or np.linalg.norm(np.cross(ball.center - at, axis)) > (
+                WRITTEN * geometry.scale
+            ):
+                continue  # no rod: a free body that turns on a hinge of what it carries
             moves = np.any([each.rates > MOVES for each in (line, *elsewhere) if each], axis=0)
             joints = frozenset(
                 name for name, link in zip(cluster.joints, geometry.links, strict=True)
@@ -214,24 +221,24 @@ class _Place:
 
     def __init__(self, geometry: Geometry, q: Array, motions: Array, unit: Array) -> None:
         self.motions, self._unit, self._scale = motions, unit, geometry.scale
-        self._poses, self._twists = kinematics(geometry, q)
+        self.poses, self.twists = kinematics(geometry, q)
 
     def line(self, body: int, resting: Sequence[int], driven: set[int]) -> _Line | None:
         """The line about which a body alone rotates."""
         motions, scale = self.motions, self._scale
-        scaled = self._twists * self._unit / np.array([1.0, 1.0, 1.0, *[scale] * 3])[:, None]
+        scaled = self.twists * self._unit / np.array([1.0, 1.0, 1.0, *[scale] * 3])[:, None]
         others = [scaled[other] @ motions.T for other in resting]
         others.append(motions[:, sorted(driven)].T)
         singular, right = np.linalg.svd(np.concatenate(others), full_matrices=True)[1:]
         if len(motions) - int(np.sum(singular > MOVES)) != 1:
             return None
         motion = right[-1] @ motions
-        twist = self._twists[body] @ (motion * self._unit)
+        twist = self.twists[body] @ (motion * self._unit)
         omega, velocity = twist[:3], twist[3:]
         size = float(np.linalg.norm(omega))
         if size < MOVES or abs(omega @ velocity) > WRITTEN * size**2 * scale:
             return None
-        rotation, origin = self._poses[body]
+        rotation, origin = self.poses[body]
         line, slide = omega / size, velocity / size
         point = np.cross(line, slide)
         point = point + line * (line @ (origin - point))  # nearest to the body's origin
@@ -333,8 +340,10 @@ def _universal(model: Model, spin: Spin) -> tuple[_Ball, Array]:
     """
     cluster = model.clusters[model.nodes[spin.body].cluster]
     place = kinematics(cluster.geometry, np.array(cluster.start))
-    line = place[0][spin.body - cluster.bodies[0]][0] @ spin.line
-    ball = _ball(model, cluster, spin, line, *place)
+    local = spin.body - cluster.bodies[0]
+    line = place[0][local][0] @ spin.line
+    ball = _ball(model, cluster, local, line, *place)
+    assert ball is not None  # spins have one
     first = _swung_about(model, cluster, line, ball.turns)
     if first is None:
         rotation = ball.base[0]
@@ -344,13 +353,14 @@ def _universal(model: Model, spin: Spin) -> tuple[_Ball, Array]:
 
 
 def _ball(
-    model: Model, cluster: Cluster, spin: Spin, line: Array, poses: list[_Frame], twists: Array
-) -> _Ball:
+    model: Model, cluster: Cluster, local: int, line: Array, poses: list[_Frame], twists: Array
+) -> _Ball | None:
     """A ball of a rod with this line: of the tree, or of a loop, as where the rod floats.
 
-    In the tree it is joints that meet in the origin of one link, with bodies without mass between.
+    ``local``: the rod's place in the cluster. None if there is no ball. In the tree it is
+    joints that meet in the origin of one link, with bodies without mass between.
     """
-    links, local = cluster.geometry.links, spin.body - cluster.bodies[0]
+    links, rod = cluster.geometry.links, cluster.bodies[local]
     elements = {joint.name: joint for joint in model.description.joints}
 
     def between(carrier: str, above: int, link: str, below: int, center: Array) -> _Ball:
@@ -383,14 +393,11 @@ def _ball(
     for mine, other in [*ends, *((two, one) for one, two in ends)]:
         body = frames[other.link].body
         inside = body in cluster.bodies
-        if frames[mine.link].body == spin.body and not (inside and not _counts(model, body)):
+        if frames[mine.link].body == rod and not (inside and not _counts(model, body)):
             at = compose(frames[mine.link].placement, mine.origin).xyz
             above = body - cluster.bodies[0] if inside else -1
             return between(other.link, above, mine.link, local, origin + rotation @ np.array(at))
-    rod = model.joints[spin.body].name
-    raise DescriptionError(
-        f"'{rod}' spins without a ball that could be locked", elements[rod].source
-    )
+    return None
 
 
 def _swung_about(model: Model, cluster: Cluster, line: Array, turns: Array) -> Array | None:
