@@ -40,7 +40,7 @@ from robomodel.mobility.parts import parts_of
 from robomodel.mobility.points import onto_conditions
 from robomodel.tolerances import CLOSED, MOVES, NOTHING, SAME, TINY
 
-GUESSES = 24
+GUESSES, WIDE = 24, 10  # closings; sizes of a linkage from which on slides have no real limits
 ROUNDED_CONDITION = 1e-3  # singular value of a condition that may be rounding's
 MOST_ROUNDED = 0.02  # of the cluster's size: a gap that may be put down to rounding
 FEW_OFF, ONE = 4, 1e-3  # as many samples that are no further apart [rad, sizes] are one
@@ -453,15 +453,18 @@ def distances_from_start(problem: ClusterProblem, q: Array) -> Array:
 def column_ranges(columns: Sequence[SpanningColumn], scale: float) -> tuple[Array, Array]:
     """The ranges from which columns are drawn: their limits, or a turn, or twice the ``scale``.
 
-    Of slides with wider limits, as they are written where none are meant, the part nearest to zero.
+    Of slides with much wider limits, as they are written where none are meant, the part nearest to
+    zero.
     """
     ranges = np.zeros((2, len(columns)))
     for i, column in enumerate(columns):
         reach = scale if column.length else math.pi
         low, high = column.limits
-        if column.length and high - low > 2 * reach:
+        if column.length and high - low > WIDE * reach:
             middle = min(max(0.0, low + reach), high - reach)
             low, high = middle - reach, middle + reach
+        elif column.length:
+            reach = 0.5 * (high - low)
         low = max(low, high - 2 * reach if high < math.inf else -reach)
         ranges[:, i] = low, max(low, min(high, low + 2 * reach))
     return ranges[0], ranges[1]
