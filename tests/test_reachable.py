@@ -131,7 +131,7 @@ def test_members_beside_a_near_miss_of_branches(longer: float, two: bool) -> Non
             loop("closing", "revolute", "coupler", "rocker", "1 0 0", f"{out!r} 0 0"),
         )
     )  # fmt: skip
-    crank = np.linspace(-math.pi, math.pi, 2001)
+    crank = np.linspace(-math.pi, math.pi, 401)
     pin = 0.6 * np.exp(1j * crank)
     found = []
     for side in (1.0, -1.0):
@@ -144,7 +144,7 @@ def test_members_beside_a_near_miss_of_branches(longer: float, two: bool) -> Non
         }
         q = np.stack([turns[name] for name in model.joint_names], axis=1)[close]
         found.append(model.is_reachable(q))
-    assert min(map(len, found)) > 1900
+    assert min(map(len, found)) > 380
     assert found[0].all()
     assert not found[1].any() if two else found[1].all()
 
