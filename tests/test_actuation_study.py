@@ -290,6 +290,7 @@ def test_ball_joints_and_floating_bases() -> None:
     assert "shoulder" in str(found)
 
 
+@pytest.mark.slow
 def test_a_ball_that_rods_move_is_named() -> None:
     """It has no row; written as hinges it has three."""
     legs = ""
@@ -570,6 +571,7 @@ def test_wrong_second_designs(
     assert err.startswith(str(other))
 
 
+@pytest.mark.slow
 def test_at_its_greatest_speed_a_joint_gets_no_torque() -> None:
     """One motor drives it, whose limit of speed is what ends the curve, at any ratio."""
     for velocity in np.arange(20.0, 32.0):

@@ -268,6 +268,7 @@ def test_what_follows_two_joints_follows_them(offset: float) -> None:
     assert all(len(each.drivers) == 1 and each.linear for each in plain.basis.followers)
 
 
+@pytest.mark.slow
 def test_verdicts_name_joints_on_which_a_tree_does_better() -> None:
     """Its knee displaces links less than its ankle, and follows much worse."""
     model = rm.load(robot(*leg(0.36)))
@@ -342,6 +343,7 @@ def test_a_curve_of_several_joints_is_found_if_it_is_one() -> None:
     assert np.ptp(turned) < 1e-9 * abs(turned[0])
 
 
+@pytest.mark.slow
 def test_a_leg_has_its_followers_whatever_another_one_lacks() -> None:
     both = rm.load(robot(*leg(0.0), *leg(0.36, "_2")))
     with pytest.warns(RuntimeWarning, match="_2' are off by"):

@@ -248,6 +248,7 @@ def test_what_copies_reach_is_the_original_set_closed_again(*, mirrored: bool) -
     close(np.std(pool[:, place]), np.std(alone.pool.q[:, place]), 0.03)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mirrored", [False, True])
 def test_what_the_original_misses_is_not_sought_again(
     monkeypatch: pytest.MonkeyPatch, *, mirrored: bool

@@ -59,6 +59,7 @@ def stretched(left: float) -> list[np.ndarray]:
     return found
 
 
+@pytest.mark.slow
 def test_the_nearest_dead_point_of_a_five_bar_is_that_of_its_closed_form() -> None:
     """Cranks are at rest where rods are in line: stretched, or folded where the pins meet."""
     model = rm.load(five_bar())
@@ -145,6 +146,7 @@ def test_where_all_joints_have_dead_points_none_is_better(leading: str) -> None:
     assert only(report, "singularity").severity == "warning"
 
 
+@pytest.mark.slow
 def test_rotors_that_move_a_knee_and_an_ankle_are_at_rest_at_the_ankle_s_dead_points() -> None:
     """A differential moves both: the crank of the ankle's four-bar alone has dead points."""
     report = rm.validate(rm.robots.load("tello"))

@@ -106,6 +106,7 @@ def test_dead_points_of_the_files_joint_are_passed_where_motors_drive_on() -> No
     assert any("passes dead points of 'rocker_joint'" in note for note in alone.notes)
 
 
+@pytest.mark.slow
 def test_what_is_held_stays_independent() -> None:
     """And what moves beside it is the best conditioned of the others."""
     model = rm.load(rm.robots.path("five_bar"), independent=("J3", "J4"))

@@ -314,6 +314,7 @@ def short_five_bar() -> tuple[str, float, float]:
     return text, *rods.values()
 
 
+@pytest.mark.slow
 def test_an_elbow_is_powerless_where_its_crank_turns_back() -> None:
     """The right elbow of a five-bar, its right crank at rest: the left motor rests at a dead point
     of the left crank, where both rods are in line. It is there by the cosine law.
@@ -702,6 +703,7 @@ def test_a_limit_on_the_way_to_a_corner_is_that_of_the_joint_that_meets_it() -> 
     assert [cause for _, cause in box.lost_corners] == ["upper"] * 4
 
 
+@pytest.mark.slow
 def test_motors_that_rest_have_the_ratio_zero() -> None:
     """A spherical wrist of three legs, all angles right: pitch turns one motor, yaw another.
 

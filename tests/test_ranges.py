@@ -736,6 +736,7 @@ def spindle(screw: str, arm: str = "") -> rm.Model:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_screw_of_many_turns_goes_to_its_limits() -> None:
     """Its path is 130 rad long."""
     model = spindle(limits(-30.0, 60.0))
@@ -753,6 +754,7 @@ def test_a_screw_of_many_turns_goes_to_its_limits() -> None:
     assert max(drawn) > 55.0
 
 
+@pytest.mark.slow
 def test_a_screw_does_not_come_round() -> None:
     """After a turn the arm is where it was but for 0.08 rad; it stops the screw after six."""
     model = spindle("", limits(-0.5, 0.5))

@@ -171,6 +171,7 @@ def test_members_of_two_freedoms_are_on_one_side() -> None:
     np.testing.assert_array_equal(model.is_reachable(q), mine)
 
 
+@pytest.mark.slow
 def test_members_behind_narrow_doors() -> None:
     """Where walks of a spherical platform end, which has limits at half turns, is in reach.
 
@@ -974,6 +975,7 @@ def test_a_joint_beyond_its_limit_beside_a_linkage() -> None:
     assert not model.is_reachable(q[1:]).any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ends", [(0.0, 0.0), (-1.0, 2.0)])
 def test_gear_trains_are_drawn_alike_whichever_joints_are_independent(
     ends: tuple[float, float],

@@ -116,6 +116,7 @@ def test_spins_do_not_count_where_a_joint_turns_back(rod: str) -> None:
     assert set(found.values()) == {"it rests"}
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*no inertia about its line")
 @pytest.mark.parametrize("rod", RODS)
 def test_rods_without_mass_spin_and_are_locked(rod: str) -> None:

@@ -448,6 +448,7 @@ def test_a_shape_says_where_a_centre_of_mass_may_be() -> None:
     assert found.value == pytest.approx(0.5)
 
 
+@pytest.mark.slow
 def test_offsets_of_belts_leave_loops_closed() -> None:
     """A five-bar that is closed at zero: not a belt to a rotor opens it, but one within."""
     parts = [
