@@ -582,6 +582,7 @@ def test_at_its_greatest_speed_a_joint_gets_no_torque() -> None:
         assert np.all(curves.torques[:, -2] == curves.torques[:, 0])
 
 
+@pytest.mark.slow
 def test_tables_for_simulators_have_what_a_curve_gives_at_rest() -> None:
     """The ratio times the stall torque, where that is less than the limit of effort or alone."""
     for more, force in (("", 20.0), ('effort="30"', 20.0), ('effort="15"', 15.0)):

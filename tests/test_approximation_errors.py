@@ -285,6 +285,7 @@ def test_verdicts_name_joints_on_which_a_tree_does_better() -> None:
     assert f"or let 'hip', 'ankle' move ({percent(told)})" in report
 
 
+@pytest.mark.slow
 def test_errors_of_followers_are_those_of_their_curve() -> None:
     """By differences of its positions, q̈ = s ẍ + ẋ s' ẋ: whatever inertias are."""
     tree = written_tree(rm.load(robot(*leg(0.1))))
@@ -315,6 +316,7 @@ def test_errors_of_followers_are_those_of_their_curve() -> None:
     assert found["knee"].median > 1e-3
 
 
+@pytest.mark.slow
 def test_trees_over_the_same_range_have_the_same_states() -> None:
     """With followers over the whole range; over less of it, states are of that."""
     basis = written_tree(rm.load(robot(*leg(0.1)))).basis

@@ -69,6 +69,7 @@ def as_filed(name: str, options: tuple[tuple[str, object], ...]) -> Excitation:
                                    for key, x in options})  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "joints", "options"), few(CHOICES, CHOICES[0], CHOICES[4]))
 def test_the_plan_is_the_same(
     name: str, joints: tuple[str, ...], options: dict[str, object]

@@ -593,6 +593,7 @@ def test_a_search_whose_last_step_reaches_the_target_says_so() -> None:
                 np.testing.assert_allclose(rm.frame_pose(model, found, name), pose, atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [1.0, 1e-3])
 def test_poses_are_reached_in_any_size(size: float) -> None:
     """Poses of a platform on three cranks that its joints have, in metres and in millimetres."""

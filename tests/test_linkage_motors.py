@@ -125,6 +125,7 @@ def test_motors_of_followers_stay_in_open_trees(
         np.testing.assert_allclose(np.ravel(rm.torque_limits(robot_, robot_.neutral())), ends)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::robomodel.DescriptionWarning")
 @pytest.mark.parametrize("write", WRITERS)
 def test_motors_of_locked_joints_stay_beside_others(write: Callable[..., object]) -> None:

@@ -406,6 +406,7 @@ def test_tellos_thighs_turn_fully() -> None:
     assert np.any(arrived & (turned < 0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "chosen"),
     few([("parallel_ankle", ["left_motor", "roll"]), ("six_bar", ["joint1", "joint4", "joint5"]),

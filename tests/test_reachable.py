@@ -113,6 +113,7 @@ def test_members_are_those_of_the_circuit() -> None:
     assert not mine.contains(q + 1e-3).any()  # open
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("longer", [1e-3, 1e-4, 1e-5, 1e-6])
 @pytest.mark.parametrize("two", [True, False])
 def test_members_beside_a_near_miss_of_branches(longer: float, two: bool) -> None:
@@ -149,6 +150,7 @@ def test_members_beside_a_near_miss_of_branches(longer: float, two: bool) -> Non
     assert not found[1].any() if two else found[1].all()
 
 
+@pytest.mark.slow
 def test_members_of_two_freedoms_are_on_one_side() -> None:
     """Pins of cranks are 0.2 … 0.8 apart, so that rods of 0.5 and 0.38 never align."""
     text = robot(

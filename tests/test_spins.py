@@ -142,6 +142,7 @@ def test_rods_without_mass_spin_and_are_locked(rod: str) -> None:
     assert float(found) == pytest.approx(float(known), rel=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rod", RODS)
 def test_locks_of_spins_are_no_conditions_of_the_file(rod: str) -> None:
     """`validate` speaks of the file's loops; a lock has three rows that its ball has, too."""
@@ -173,6 +174,7 @@ def test_cylinders_spin_with_or_without_a_heavy_barrel(barrel: str) -> None:
         assert float(locked.joint_positions(q)["stroke"]) == pytest.approx(far - 0.5, abs=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rod", RODS)
 def test_ways_to_close_are_told_apart_by_more_than_spins(rod: str) -> None:
     """With the crank at rest the rocker's tip is where two circles meet, however its rod spins."""
@@ -181,6 +183,7 @@ def test_ways_to_close_are_told_apart_by_more_than_spins(rod: str) -> None:
     assert study.branches == 2
 
 
+@pytest.mark.slow
 def test_free_bodies_in_loops_close_from_where_mjcf_draws_them(tmp_path: Path) -> None:
     """A Delta that is drawn closed stays so: a plate that begins at the origin tilts by 1.1 rad."""
     pytest.importorskip("mujoco")

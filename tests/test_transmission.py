@@ -220,6 +220,7 @@ def test_reports_have_rods(capsys: pytest.CaptureFixture[str]) -> None:
     assert both.text().count("60.0° at") == 2
 
 
+@pytest.mark.slow
 def test_positions_of_a_rocker_that_turns_fully_are_of_one_turn() -> None:
     """A rod between two balls has turned about itself when its rocker is back: that is no path on.
 

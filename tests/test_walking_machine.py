@@ -92,6 +92,7 @@ def test_a_walking_machine_is_drawn_all_round_its_crank() -> None:
     assert model.is_reachable(q[:5]).all()
 
 
+@pytest.mark.slow
 def test_a_walking_machine_drawn_in_pieces_is_put_together() -> None:
     """All legs at once close from next to no random start; each by itself closes from many."""
     model = rm.load(walker(MANY, assembled=False))
