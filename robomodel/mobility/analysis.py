@@ -757,8 +757,8 @@ def _within_all_limits(q: Array, problem: ClusterProblem, constraint: Constraint
     import daqp
 
     rates = matrix / problem.unit[[link.v for link in links], None]
-    ends = (np.clip(side, -NO_LIMIT, NO_LIMIT) for side in (high, low))
-    found, _, flag, _ = daqp.solve(rates.T @ rates, -rates.T @ rates @ q, matrix, *ends)
+    hessian, ends = rates.T @ rates, np.clip([high, low], -NO_LIMIT, NO_LIMIT)
+    found, _, flag, _ = daqp.solve(hessian, -hessian @ q, matrix, *ends)
     return np.asarray(found) if flag == 1 else q
 
 

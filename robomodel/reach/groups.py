@@ -428,9 +428,8 @@ class Group:
         p = self.path.points
         away = self._away(p.q, np.broadcast_to(q, p.q.shape))
         far = np.linalg.norm(away, axis=1)
-        beside = int(
-            np.sum(far < 1.5 * WALK_ALONG)
-        )  # of both branches, where these miss each other
+        # all that are a stride away: of both branches, where these miss each other
+        beside = int(np.sum(far < 1.5 * WALK_ALONG))
         near = np.argsort(far)[: max(TRIED, beside)]
         d = (np.swapaxes(p.n[near], 1, 2) @ away[near][:, :, None])[:, :, 0]
         # judged as strides are: beyond a near miss of branches the other one is straight ahead
