@@ -146,6 +146,10 @@ _Ranked: TypeAlias = tuple[float, tuple[float, ...], tuple[int, ...]]
 """A share that a set displaces, the order of like ones, its bodies."""
 
 
+_Fine: TypeAlias = tuple[float, float, tuple[int, ...]]
+"""A share that a set displaces, its median regularity, its bodies."""
+
+
 class Frames(NamedTuple):
     """A cluster's motions (n, spanning velocities, nv) by a basis that is orthonormal for links.
 
@@ -321,29 +325,22 @@ class Choice:
         start = ranges.frames.at(slice(1))
         sizes = self.regularities(start, sets)[:, 0].tolist() if sets else []
         regular = dict(zip(sets, sizes, strict=True))
-        told = [(*ranges.determined(bodies), bodies) for bodies in sets
-                if regular[bodies] > REGULAR_TREE]  # fmt: skip
-        fine = [each for each in told if each[0] >= IN_RANGE]
-        if not fine:
-            told += [(*ranges.determined(bodies), bodies) for bodies in sets
-                     if 0.0 < regular[bodies] <= REGULAR_TREE]  # fmt: skip
-            fine = [each for each in told if each[0] > 0.0]
+        series = self.series(ranges.states[0].displacements.inertias[:, 3, 3])
+        firm = [bodies for bodies in sets if regular[bodies] > REGULAR_TREE]
+        weak = [bodies for bodies in sets if regular[bodies] > 0.0]
+        fine = self._fine(firm, ranges, IN_RANGE, series) or self._fine(weak, ranges, TINY, series)
         if not fine:
             raise self.refusal()
-        ranked, carrying = list[_Ranked](), list[_Ranked]()
-        described = self.model.description
+        ranked, described = list[_Ranked](), self.model.description
         driven = {joint.name for joint in described.joints if joint.motor}
         driven |= {each.joints[0].name for each in described.transmissions if each.joints}
         depths = dict[int, int]()  # of bodies, from what carries the cluster
         for body in self.cluster.bodies:
             depths[body] = 1 + depths.get(self.model.nodes[body].parent, 0)
-        for _, size, bodies in fine:
+        for moved, size, bodies in fine:
             resting = sum(self.model.joints[body].name not in driven for body in bodies)
-            moved, carried = ranges.displaced(bodies)
             like = (-round(size, 2), resting, sum(depths[body] for body in bodies))
             ranked.append((moved, like, bodies))
-            carrying += ranked[-1:] if carried > CARRIES else []
-        ranked = carrying or ranked
         least = min(moved for moved, *_ in ranked)
         if least > TENTH_OFF and not self.many:
             within, nodes = {*self.cluster.bodies}, self.model.nodes
@@ -352,7 +349,6 @@ class Choice:
                    for _, order, bodies in ranked]  # fmt: skip
             if min(led)[0] <= TENTH_OFF:
                 ranked, least = led, min(led)[0] + LED
-        series = self.series(ranges.states[0].displacements.inertias[:, 3, 3])
         ranked.sort(
             key=lambda each: (
                 each[2] != series or each[0] > SERIAL * least,
@@ -361,6 +357,32 @@ class Choice:
             )
         )
         return [bodies for moved, _, bodies in ranked if moved <= DISPLACES * least + 1e-9]
+
+    def _fine(
+        self, sets: Sequence[tuple[int, ...]], ranges: Ranges, share: float, series: tuple[int, ...]
+    ) -> list[_Fine]:
+        """Sets that determine the cluster in this share of the states, the least displacement first.
+
+        With what they displace, and their median regularity; those that carry, if any do. Sets that
+        displace too much to be among the finalists are left out, but for the joints in series.
+        """
+        far = [(*ranges.displaced(bodies), bodies) for bodies in sets]
+        far.sort(key=lambda each: each[0])
+
+        def fine(some: Sequence[tuple[float, float, tuple[int, ...]]]) -> list[_Fine]:
+            found = list[_Fine]()
+            for moved, _, bodies in some:
+                if len(found) >= FINALISTS and bodies != series:
+                    least = found[0][0]
+                    most = max(found[FINALISTS - 1][0], EQUALLY_FAR * least + 1e-9)
+                    if moved > most and (self.many or least <= TENTH_OFF):
+                        continue
+                told, size = ranges.determined(bodies)
+                if told >= share:
+                    found.append((moved, size, bodies))
+            return found
+
+        return fine([each for each in far if each[1] > CARRIES]) or fine(far)
 
     def series(self, masses: Array) -> tuple[int, ...]:
         """The bodies in series from what carries the cluster to the heaviest, by few joints.
