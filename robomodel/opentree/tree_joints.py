@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 # configurations on the sheet of the joints, for a fit, and for its errors: few where closing n of
 # linkages, which takes 10 joints³ operations, is more work
 DRAWN, TOLD = (400, 600), (400, 800)
-WORK = 4e8  # operations to which numbers of states are kept
+WORK = 2e8  # operations to which numbers of states are kept
 LEAST_DISPLACED = 4.5e-3  # sizes, of displacement, below which nothing needs to follow
 CHANGE, NEAR = 0.2, 0.5  # of the least singular value beside: at, and next to, a change point
 BESIDE, OPPOSITE = 200, -0.9  # of several freedoms: so many beside, and cosine of those opposite
