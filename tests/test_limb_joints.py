@@ -17,7 +17,8 @@ from robomodel.dynamics.actuators.envelopes import joint_envelope
 from robomodel.opentree.tree_joints import sheet
 from robomodel.reach import limb
 from robomodel.reach.curves import curve
-from robomodel.reach.limb import Choice
+from robomodel.reach.displacements import Displacements
+from robomodel.reach.limb import Choice, Ranges
 from robomodel.reach.rotors import rotors
 
 LIMBS = [
@@ -428,3 +429,18 @@ def test_joints_that_couplings_lock_are_no_limbs() -> None:
     tree = rm.approximate_tree(model)
     assert tree.verdict.startswith("will do: it moves exactly")
     assert {each.joint for each in rm.actuation(model).joints} == {limb}
+
+
+def test_sets_that_are_not_measured_are_no_finalists(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = rm.robots.load("six_bar")
+    choice = Choice(model, next(each for each in model.clusters if each.kind == "loops"))
+    displacements = Displacements.of(model, choice.cluster, choice.start)
+    sets, positions = list(choice.sets()), choice.paths()
+    some, every = (
+        Ranges.of(choice, displacements, [(positions, choice.frames(positions))]) for _ in range(2)
+    )
+    found, finalists = choice.ranked(sets, some), limb.FINALISTS
+    monkeypatch.setattr(limb, "FINALISTS", len(sets))
+    ranked = choice.ranked(sets, every)
+    assert found[:finalists] == ranked[:finalists]
+    assert len(some._told) < len(every._told)

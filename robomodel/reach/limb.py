@@ -361,10 +361,10 @@ class Choice:
     def _fine(
         self, sets: Sequence[tuple[int, ...]], ranges: Ranges, share: float, series: tuple[int, ...]
     ) -> list[_Fine]:
-        """Sets that determine the cluster in this share of the states, the least displacement first.
+        """Sets that determine the cluster in this share of the states, by what they displace.
 
-        With what they displace, and their median regularity; those that carry, if any do. Sets that
-        displace too much to be among the finalists are left out, but for the joints in series.
+        The least first; those that carry, if any do. Sets that displace too much to be among the
+        finalists are left out, but for the joints in ``series``.
         """
         far = [(*ranges.displaced(bodies), bodies) for bodies in sets]
         far.sort(key=lambda each: each[0])
