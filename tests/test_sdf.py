@@ -1,5 +1,6 @@
 """The SDF reader: frames against Drake's reading of the same files, every joint, every refusal."""
 
+import itertools
 import json
 import math
 
@@ -287,11 +288,26 @@ class TestTree:
         assert not read(again, strict=True).loops
 
     def test_limits_of_a_loop_are_warned_of(self):
-        text = four_bar("crank", "elbow", "rocker", "close").replace(
-            "</xyz></axis></joint>\n<link",
-            "</xyz><limit><lower>-1</lower><upper>1</upper></limit></axis></joint>\n<link",
-        )
+        limits = "</xyz><limit><lower>-1</lower><upper>1</upper></limit></axis>"
+        text = four_bar("crank", "elbow", "rocker", "close").replace("</xyz></axis>", limits)
         warned(text, "closes a loop", "limits", line=6, element="joint 'close'")
+
+    @pytest.mark.parametrize("order", [*itertools.permutations(("turn", "thread", "guide"))])
+    def test_joints_with_limits_are_in_the_tree(self, order):
+        """A nut on a spindle, which a guide with limits keeps from turning."""
+        joints = {
+            "turn": joint("turn", "revolute", "base", "spindle"),
+            "thread": joint("thread", "screw", "spindle", "nut",
+                            more="<screw_thread_pitch>0.01</screw_thread_pitch>"),
+            "guide": joint("guide", "prismatic", "base", "nut").replace(
+                "</xyz></axis>", "</xyz><limit><lower>-0.1</lower><upper>0.2</upper></limit></axis>"
+            ),
+        }  # fmt: skip
+        text = sdf(
+            link("base"), link("spindle"), link("nut"), joint("w", "fixed", "world", "base", ""),
+            *(joints[name] for name in order),
+        )  # fmt: skip
+        assert named(read(text, strict=True).joints, "guide").limits == Limits(-0.1, 0.2)
 
     def test_what_cannot_be_a_loop_gets_a_link_between(self):
         """A screw as a loop, and a joint that is mimicked: a link without mass, then a weld."""

@@ -260,6 +260,12 @@ class Connection:
         """Joints of lower rank are preferred for the tree."""
         return KINDS[self.kind].rank
 
+    @property
+    def limited(self) -> bool:
+        """True if positions have limits, which loops do not keep."""
+        limits = [step.joint.limits for step in self.steps]
+        return any(math.isfinite(x.lower) or math.isfinite(x.upper) for x in limits)
+
 
 @dataclass(frozen=True, slots=True)
 class Span:
@@ -279,8 +285,8 @@ def span(
     """A spanning tree that grows from the world and the ``held`` links, then from free links.
 
     The tree takes fixed joints first, then those of one, two and three freedoms; among equals, it
-    prefers joints from parent to child, then the first in the file. Joints that are ``cut`` always
-    close loops, even if their link is then free.
+    prefers joints from parent to child, then those with limits, then the first in the file. Joints
+    that are ``cut`` always close loops, even if their link is then free.
     """
     touching: dict[SdfFrame, list[tuple[int, bool]]] = defaultdict(list)
     for index, each in enumerate(connections):
@@ -290,16 +296,17 @@ def span(
         touching[each.child].append((index, True))
     reached: set[SdfFrame] = set()
     tree: dict[int, bool] = {}
-    ready: list[tuple[int, bool, int]] = []
+    ready: list[tuple[int, bool, bool, int]] = []
 
     def reach(frame: SdfFrame) -> None:
         reached.add(frame)
         for index, reverse in touching[frame]:
-            heapq.heappush(ready, (connections[index].rank, reverse, index))
+            each = connections[index]
+            heapq.heappush(ready, (each.rank, reverse, not each.limited, index))
 
     def grow() -> None:
         while ready:
-            _, reverse, index = heapq.heappop(ready)
+            _, reverse, _, index = heapq.heappop(ready)
             each = connections[index]
             new = each.parent if reverse else each.child
             if new not in reached:
