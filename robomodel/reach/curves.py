@@ -18,13 +18,14 @@ import numpy as np
 
 from robomodel.arrays import Array, Mask
 from robomodel.errors import ClosureError, UnknownNameError, check_names
+from robomodel.mechanism.closure import extreme_singular
 from robomodel.model.configurations.following import is_closed, move
 from robomodel.model.configurations.moving import solve
 from robomodel.model.elements import Cluster
 from robomodel.model.model import Model
 from robomodel.reach.charts import without_idle
 from robomodel.reach.crossings import vanishing
-from robomodel.reach.motions import ClusterMotion, extreme_singular, full_rank_rows
+from robomodel.reach.motions import ClusterMotion, full_rank_rows
 from robomodel.reach.parts import VARIED, Part
 from robomodel.reach.paths import PATH_STEP, WEAK, Half, Path, walk
 from robomodel.reach.ranges import whole_part, without_spins

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from robomodel.arrays import Array, Indices, Mask, median
-from robomodel.mechanism.closure import Geometry
+from robomodel.mechanism.closure import Geometry, extreme_singular
 from robomodel.mechanism.compiled import CompiledGeometry, compiled
 from robomodel.mechanism.constraints import (
     LinearConstraint,
@@ -505,7 +505,7 @@ class Group:
         It is zero at change points.
         """
         k = self.along.mechanism.step(q, np.zeros((len(q), self.along.columns)))[2]
-        return np.asarray(np.linalg.svd(k, compute_uv=False)[:, self.along.rank - 1])
+        return extreme_singular(k, self.along.rank)[0]
 
     def regularity(self, p: Points) -> Array:
         """How well the independent velocities tell the motion at points: 0 at their dead points."""

@@ -30,7 +30,7 @@ from robomodel.model.elements import Cluster
 from robomodel.model.model import Model
 from robomodel.model.spins import find_spins, joints_of_balls
 from robomodel.reach.displacements import Displacements, States
-from robomodel.reach.motions import ClusterMotion, extreme_singular
+from robomodel.reach.motions import ClusterMotion
 from robomodel.reach.rotors import rotors
 from robomodel.scalars import value_of
 from robomodel.tolerances import CLOSED, MOVES, NOTHING, SINGULAR, TINY, WITHIN
@@ -439,7 +439,7 @@ class Choice:
                 square = np.asarray(np.linalg.solve(square[:, :1], square))
         same: Mask = frames.good & (relative | (side == side[:, :1]))
         sizes = np.zeros(same.shape)
-        sizes[same] = extreme_singular(square[same], square.shape[2])[0]
+        sizes[same] = newton.extreme_singular(square[same], square.shape[2])[0]
         return np.where(sizes > SINGULAR, sizes, 0.0)
 
     def frames(self, positions: Array) -> Frames:

@@ -16,7 +16,7 @@ from robomodel.mobility import SpanningColumn, column_limits
 from robomodel.model.elements import Cluster, columns_of
 from robomodel.model.model import Model
 from robomodel.reach.groups import compiled_geometry, kept_rows
-from robomodel.tolerances import CLOSED, SINGULAR, TINY, WITHIN
+from robomodel.tolerances import CLOSED, TINY, WITHIN
 
 
 @dataclass(frozen=True)
@@ -173,23 +173,6 @@ def _beside(k: Array, near: Array) -> tuple[Array, Array]:
         return np.tile(near, (n, 1, 1)), np.full((n, k.shape[2], r), np.inf)
     right, null = inverse[:, :, :r], inverse[:, :, r:]
     return np.linalg.qr(null - right @ (k @ null))[0], right  # once more, for rounding
-
-
-def extreme_singular(matrix: Array, rank: int) -> tuple[Array, Array]:
-    """The least and the greatest singular values (n,) of matrices (n, rows, columns) of a rank.
-
-    From eigenvalues of AᵀA or A Aᵀ, whose rounding is about 1e-16 |A|²; where that counts, of A
-    itself.
-    """
-    across = np.swapaxes(matrix, 1, 2)
-    wide = matrix.shape[1] < matrix.shape[2]
-    squares = np.linalg.eigvalsh(matrix @ across if wide else across @ matrix)[:, [-rank, -1]]
-    least, greatest = np.sqrt(np.maximum(squares, 0.0)).T
-    small = squares[:, 0] <= SINGULAR * squares[:, 1]
-    if small.any():
-        sizes = np.linalg.svd(matrix[small], compute_uv=False)
-        least[small], greatest[small] = sizes[:, rank - 1], sizes[:, 0]
-    return least, greatest
 
 
 def full_rank_rows(matrix: Array, rank: int) -> list[int]:
