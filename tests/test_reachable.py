@@ -303,6 +303,14 @@ def test_balls_and_bases() -> None:
     np.testing.assert_array_equal(again[:, 7:], q[:, 7:])
 
 
+def test_a_robot_without_joints_is_where_it_is() -> None:
+    model = rm.load('<robot name="still"><link name="base"/></robot>')
+    assert model.is_reachable(model.neutral()) is True
+    np.testing.assert_array_equal(model.is_reachable(np.zeros((3, 2, 0))), np.ones((3, 2)))
+    pose = np.broadcast_to(np.eye(4), (3, 4, 4))
+    assert rm.inverse_kinematics(model, {"base": pose}).shape == (3, 0)
+
+
 SAMPLERS = {
     "cli/identification.py", "cli/states.py", "control/inverse_kinematics.py",
     "dynamics/actuators/maps.py", "estimation/planning.py", "identification/base.py",

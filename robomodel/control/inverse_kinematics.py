@@ -222,7 +222,7 @@ class InverseKinematics(Controller):
         numbers = self._tasks.numbers(targets)
         batch = common_batch(q=at, targets=numbers)
         self._refuse(at, numbers)
-        at = np.broadcast_to(at, (*batch, model.nq)).reshape(-1, model.nq)
+        at = np.broadcast_to(at, (*batch, model.nq)).reshape(math.prod(batch), model.nq)
         numbers = np.broadcast_to(numbers, (*batch, self._tasks.size))
         numbers = numbers.reshape(-1, self._tasks.size)
         start = _wound(model, self._tasks.pieces, numbers, closed(model, at))

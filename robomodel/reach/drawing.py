@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
@@ -65,7 +66,7 @@ def drawn(model: Model, rng: Generator, count: int, start: Array) -> Array:
 
 def is_reachable(model: Model, q: Array) -> bool | Mask:
     """As :meth:`robomodel.Model.is_reachable`."""
-    rows = q.reshape(-1, model.nq)
+    rows = q.reshape(math.prod(q.shape[:-1]), model.nq)  # also of a robot without joints
     found = reachable(model).contains(rows)
     return found.reshape(q.shape[:-1]) if q.ndim > 1 else bool(found[0])
 
