@@ -76,14 +76,17 @@ class Barriers:
         return Limits(self.rows, self.places, low, high)
 
     def endless(self, along: Continuation, start: Array) -> set[int]:
-        """The columns of what slides straight from a start to where no loop lets it."""
+        """The columns of what slides straight from a start to where no loop lets it.
+
+        A loop lets it as far as half of its reach from zero.
+        """
         found, origin = set[int](), along.at(start[None])
-        for way in (0.99, -0.99):  # rods become longer, as a rule
+        for way in (0.51, -0.51):  # rods become longer, as a rule
             some = np.array([n for c, n in self.far if c not in found], dtype=np.intp)
             if not len(some):
                 break
             joints = Positions(self.rows[some, None], self.places[some, None])
-            goal = (start[self.places[some]] + way * self.reach[some])[:, None]
+            goal = (way * self.reach[some])[:, None]
             p = origin[np.zeros(len(some), dtype=np.intp)]
             ends = lead(replace(along, crossed=[]), p, joints, goal, strides=FAR_STRIDES)[1]
             arrived = set(some[ends == FINE].tolist())
