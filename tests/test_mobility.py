@@ -290,6 +290,40 @@ def test_integrating_around_returns_in_mended_linkages() -> None:
     assert np.max(np.abs(q - start)) < 1e-9
 
 
+@pytest.mark.parametrize(
+    ("limits", "met"),
+    [(((-2.4, -0.6), (-2.4, -0.6)), True), (((-2.4, -0.6), (-0.3, 0.3)), False)],
+)
+def test_rounded_linkages_that_close_beyond_limits_next_to_their_start(
+    limits: tuple[tuple[float, float], ...], met: bool
+) -> None:
+    """A foot as Cassie's, with an axis off by 7e-8: it closes within limits a stride away, or not.
+
+    Positions against the plane's two circles.
+    """
+    crank, foot = (f'<limit lower="{low}" upper="{high}"/>' for low, high in limits)
+    model = loaded(
+        robot(
+            link("crank"), link("rod"), link("foot"),
+            joint("crank", "base", "crank", kind="revolute", more=crank),
+            joint("rod", "crank", "rod", "0.0549991 0 0"),
+            joint("foot", "base", "foot", "0.35 -0.006 0", kind="revolute", more=foot,
+                  rpy="7e-8 0 0"),
+            loop("ball", "spherical", "rod", "foot", "0.35006 0 0.00684", "0.055 0 0.00684", ""),
+        )
+    )  # fmt: skip
+    assert model is not None
+    assert model.nv == 1
+    assert (model.check(model.neutral()) == ()) == met
+    for angle in (-2.0, -1.0):
+        at = model.joint_positions(model.configuration({"crank": angle}))
+        off = np.array([0.35, -0.006]) - 0.0549991 * np.array([np.cos(angle), np.sin(angle)])
+        reach = (0.35006**2 - off @ off - 0.055**2) / (2 * 0.055 * np.hypot(*off))
+        turned = np.arctan2(off[1], off[0]) + np.arccos(reach) * np.array([1.0, -1.0])
+        ways = np.angle(np.exp(1j * (at["foot"] - turned)))
+        assert np.min(np.abs(ways)) < 1e-6
+
+
 # ---- rods between balls --------------------------------------------------------------------------
 
 

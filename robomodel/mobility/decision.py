@@ -473,7 +473,7 @@ def decided_as(before: Decided, problem: ClusterProblem, *, mend: bool) -> Decis
     if image is None or before.decision.kept < ROUNDED_CONDITION:
         return None
     (q,), (gap,) = least_open(problem, image.positions(before.decision.q)[None])
-    if not _may_close(problem, q, gap):
+    if gap > _most_open(problem):
         return None
     at = Points.at(problem, q[None]).singular[0]
     shown = max(_gap_at_start(problem, gap), float(gap), float(at[rank]), NOTHING)
@@ -484,11 +484,26 @@ def decided_as(before: Decided, problem: ClusterProblem, *, mend: bool) -> Decis
     return Decision(rank, q, rounding, trial.gap, trial.frames, kept=trial.kept)
 
 
-def _may_close(problem: ClusterProblem, q: Array, gap: float) -> bool:
-    """True if a configuration closes to a file's rounding, or as it states, where joints may be."""
-    within = not bool(outside_limits(problem, q[None], problem.start)[0])
+def _most_open(problem: ClusterProblem) -> float:
+    """The largest gap that may be a file's rounding, or that it states."""
     stated = problem.tolerance.gap / problem.scale if problem.tolerance.stated else math.inf
-    return within and gap <= min(LARGEST_ROUNDING, stated)
+    return min(LARGEST_ROUNDING, stated)
+
+
+def _next_to_start(problem: ClusterProblem, rng: np.random.Generator) -> tuple[Array, float] | None:
+    """The closed configuration next to the start, and its gap; None if loops close nowhere.
+
+    If it is outside the limits, the best closed one of those around that are within, if any is.
+    """
+    q, gaps = least_open(problem, problem.start[None])
+    start, most = problem.start, _most_open(problem)
+    if gaps[0] > most or outside_limits(problem, q, start)[0]:
+        steps = rng.uniform(-1, 1, (30, len(problem.columns)))
+        others, more = least_open(problem, moved(problem, np.tile(start, (30, 1)), steps))
+        q, gaps = np.concatenate([q, others]), np.concatenate([gaps, more])
+    outside = outside_limits(problem, q, start)
+    best = min(range(len(q)), key=lambda i: (gaps[i] > most, outside[i], i > 0, gaps[i]))
+    return None if gaps[best] > most else (q[best], float(gaps[best]))
 
 
 def _gap_at_start(problem: ClusterProblem, closed: float) -> float:
@@ -502,16 +517,9 @@ def _first_rank(
 ) -> Decision | None:
     """The first rank that is accepted at the closed configuration next to the start."""
     columns = len(problem.columns)
-    (q, *_), (gap, *_) = least_open(problem, problem.start[None])
-    if gap > LARGEST_ROUNDING:
-        guesses = moved(problem, np.tile(problem.start, (30, 1)), rng.uniform(-1, 1, (30, columns)))
-        others, gaps = least_open(problem, guesses)
-        best = int(np.argmin(gaps))
-        if gaps[best] > LARGEST_ROUNDING:
-            return None
-        q, gap = others[best], gaps[best]
-    if not _may_close(problem, q, gap):
+    if (next_to_start := _next_to_start(problem, rng)) is None:
         return None
+    q, gap = next_to_start
     before = _gap_at_start(problem, gap)
     singular = Points.at(problem, q[None]).singular[0]
     # singular values of 3 % of the largest are not rounding's
