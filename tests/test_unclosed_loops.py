@@ -279,3 +279,51 @@ def test_an_exact_file_is_exact_whatever_its_tolerance() -> None:
     assert model.neutral() == pytest.approx(wide.neutral(), abs=1e-12)
     assert not any("nearly" in note for note in wide.notes)
     assert rm.robots.load("five_bar", tolerance=1e-3).nv == 2
+
+
+# ---- limits --------------------------------------------------------------------------------------
+
+
+def limit(low: float, high: float) -> str:
+    return f'<limit lower="{low!r}" upper="{high!r}"/>'
+
+
+def test_narrow_limits_that_loops_meet_are_met() -> None:
+    """A six-bar linkage with limits around a closed configuration: no other one is within them."""
+    at = {"A": -1.11013798, "B": 0.86147045, "C": -1.43969225, "D": 0.22537796, "E": -1.50090439}
+    below, above = (3e-5, 0.033, 0.0011, 0.0044, 0.012), (0.0024, 0.05, 0.044, 0.0061, 0.0023)
+    places = {"A": ("base", "a", "0 0 0"), "B": ("a", "b", "0.5 0 0"),
+              "C": ("base", "c", "1.1 0 0"), "D": ("b", "d", "0.5 0.2 0"),
+              "E": ("base", "e", "1.6 0.4 0")}  # fmt: skip
+    joints = [
+        joint(name, *places[name], kind="revolute", more=limit(q - low, q + high))
+        for (name, q), low, high in zip(at.items(), below, above, strict=True)
+    ]
+    loops = (
+        loop("l", "revolute", "b", "c", "1 0 0", "0.7 0 0"),
+        loop("m", "revolute", "d", "e", "0.9 0 0", "0.8 0 0"),
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = rm.load(robot(*map(link, "abcde"), *joints, *loops))
+    assert model.check(model.neutral()) == ()
+
+
+def test_limits_that_loops_never_meet_are_told_at_loading() -> None:
+    """A rocker's pin is at most 1.5 m from the crank's bearing: |rocker| ≥ 1.205 rad."""
+    text = four_bar().replace(
+        '<joint name="j_rocker" type="continuous">',
+        '<joint name="j_rocker" type="revolute">' + limit(-1.1, 1.1),
+    )
+    least = np.arccos((1.5**2 - 1.1**2 - 0.7**2) / (2 * 1.1 * 0.7))
+    with pytest.warns(rm.DescriptionWarning, match="no closed configuration of cluster") as given:
+        model = rm.load(text)
+    assert len(given) == 1
+    at = float(model.joint_positions(model.neutral())["j_rocker"])
+    assert abs(at) >= least - 1e-9
+    off = f"{abs(at) - 1.1:.3g} {'below its lower' if at < 0.0 else 'above its upper'} limit"
+    assert f"'j_rocker' at {at:.4g}, {off}" in str(given[0].message)
+    told = [each for each in rm.validate(model).findings if "no closed" in each.message]
+    assert [each.check for each in told] == ["closing"]
+    with pytest.raises(rm.DescriptionError, match="no closed configuration"):
+        rm.load(text, strict=True)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from robomodel.arrays import Array, Mask
-from robomodel.errors import DescriptionError, Source, few
+from robomodel.errors import DescriptionError, Issue, Source, few
 from robomodel.mechanism.closure import COUNTS, Geometry
 from robomodel.mechanism.constraints import OUTSIDE, BodyAnchor, Constraint, Link
 from robomodel.tolerances import CLOSED, SINGULAR, WITHIN
@@ -138,7 +138,7 @@ class ClusterSolution:
     redundant_linear: tuple[bool, ...]
     closing_rows: tuple[int, ...]
     notes: tuple[str, ...] = ()
-    suspicions: tuple[tuple[str, Source], ...] = ()
+    suspicions: tuple[Issue, ...] = ()
     slack: float = 0.0
     pivots: tuple[int | None, ...] = ()  # of the couplings; see robomodel.mechanism.couplings
 

@@ -20,7 +20,7 @@ import numpy as np
 from robomodel.arrays import Array, median
 from robomodel.description import Loop, Vec3
 from robomodel.description.poses import sine
-from robomodel.errors import DescriptionError, Source, few
+from robomodel.errors import DescriptionError, Issue, Source, few
 from robomodel.mechanism.blocks import blocks
 from robomodel.mechanism.closure import COUNTS, Geometry, LinearCoupling, close
 from robomodel.mechanism.constraints import (
@@ -71,7 +71,16 @@ from robomodel.mobility.exploration import (
 )
 from robomodel.scalars import Scalar, held, value_of
 from robomodel.spatial import UNIT
-from robomodel.tolerances import CLOSED, NO_LIMIT, NOTHING, PARALLEL, SAME, SINGULAR, WITHIN
+from robomodel.tolerances import (
+    CLOSED,
+    NO_LIMIT,
+    NOTHING,
+    PARALLEL,
+    SAME,
+    SINGULAR,
+    WITHIN,
+    WRITTEN,
+)
 
 if TYPE_CHECKING:
     from numpy.polynomial import Polynomial as Power
@@ -150,7 +159,7 @@ def analyse_loops(whole: ClusterProblem, before: Analysed) -> ClusterSolution:
     closing = (*met, *range(len(loop_rows), problem.geometry.rows))
     closing_rows = (*met, *range(len(loop_rows), whole.geometry.rows))
 
-    suspicions: list[tuple[str, Source]] = []
+    suspicions: list[Issue] = []
     if not exact:
         nearly = _nearly_closed(problem, explored, nearest)
         if problem.tolerance.stated:
@@ -160,7 +169,7 @@ def analyse_loops(whole: ClusterProblem, before: Analysed) -> ClusterSolution:
                 "taken as exact, but check the anchors and write angles with all digits, or say "
                 "how exact it is (tolerance)"
             )
-            suspicions.append((f"{nearly}; {remedy}", first_source(problem)))
+            suspicions.append(Issue(f"{nearly}; {remedy}", first_source(problem)))
     suspicions += _adds_nothing(problem, [rank == 0 for rank in ranks], problem.loop_sources)
     suspicions += _adds_nothing(whole, reduced.redundant(repeated), whole.linear_sources)
     if not exact:
@@ -168,6 +177,8 @@ def analyse_loops(whole: ClusterProblem, before: Analysed) -> ClusterSolution:
 
     neutral = _loop_neutral(reduced, problem, explored, independent, closing, exact)
     suspicions += _several_ways_on(problem, explored)
+    if not problem.closed:
+        suspicions += _beyond_limits(problem, neutral)
     columns = tuple(reduced.among[i] for i in independent)
     kept = reduced.jacobian(jacobian[:, keep] / problem.unit)
     constraint, pivots = _constraint(whole, kept, columns, keep)
@@ -216,9 +227,7 @@ def _nearly_closed(problem: ClusterProblem, explored: ClosedConfigurations, q: A
     return f"{text})"
 
 
-def _several_ways_on(
-    problem: ClusterProblem, explored: ClosedConfigurations
-) -> list[tuple[str, Source]]:
+def _several_ways_on(problem: ClusterProblem, explored: ClosedConfigurations) -> list[Issue]:
     """The suspicion of a cluster that is drawn at a change point: the ways on within limits."""
     ways = [each for each in explored.branches if each.ahead is not None]
     if len(ways) < 2:
@@ -233,7 +242,7 @@ def _several_ways_on(
     still = [c.joint for c in columns if c.link in ways[0].still and not c.part]
     why = f", on which the link of {few(still)} does not turn" if len(still) == 1 else ""
     return [
-        (
+        Issue(
             f"the file draws cluster '{problem.name}' at a change point, from which its loops can "
             f"go on in {len(ways)} ways: to {'; or '.join(texts)}. The first is taken{why}; if "
             'another is meant, say so by positions (in URDF <initial position="…"/> on these '
@@ -243,12 +252,37 @@ def _several_ways_on(
     ]
 
 
+def _beyond_limits(problem: ClusterProblem, neutral: Array) -> list[Issue]:
+    """The suspicion of a cluster whose neutral configuration (nq,) is outside of limits."""
+    at = problem.geometry.difference(problem.geometry.zero(), neutral)
+    low, high = problem.limits
+    off = np.maximum(low - at, at - high)
+    beyond = [int(i) for i in np.argsort(-off, kind="stable") if off[i] > WRITTEN]
+    if not beyond:
+        return []
+    texts = [
+        f"'{problem.columns[i].label}' at {at[i]:.4g}, {off[i]:.3g} "
+        + ("below its lower" if at[i] < low[i] else "above its upper")
+        + " limit"
+        for i in beyond
+    ]
+    return [
+        Issue(
+            f"no closed configuration of cluster '{problem.name}' was found within the joint "
+            f"limits; the neutral one has {at_most(texts)}; check the limits and initial "
+            "positions of its joints",
+            first_source(problem),
+            "beyond limits",
+        )
+    ]
+
+
 def _adds_nothing(
     problem: ClusterProblem, redundant: Sequence[bool], sources: Sequence[Source]
-) -> list[tuple[str, Source]]:
+) -> list[Issue]:
     """Suspicions of loops or couplings that add no condition."""
     return [
-        (
+        Issue(
             "adds nothing: the loops and couplings before it already say all of it "
             f"(of {condition_names(problem)}); remove it",
             source,
@@ -342,7 +376,7 @@ def _loop_neutral(
     """A closed, regular configuration near the start, and within the limits if there is one.
 
     Candidates are the configuration to which the start closes, then those reached from it, then the
-    samples. A start that is closed is kept.
+    samples, then these led into the limits. A start that is closed is kept.
     """
     geometry = explored.problem.geometry  # compiled, if it is large
     if problem.closed:
@@ -379,6 +413,9 @@ def _loop_neutral(
     if any(fault):
         candidates = np.concatenate([candidates, explored.samples])
         fault, q = best(candidates)
+    if fault[0]:
+        candidates = np.concatenate([candidates, explored.led_within_limits(candidates)])
+        fault, q = best(candidates)
     polished: Array = close(geometry, q[None], rows=closing)[0][0]  # what is written starts there
     return polished
 
@@ -392,7 +429,7 @@ PERTURBATION = 0.2  # radians, or cluster sizes: how far from closure loops are 
 
 def rows_that_open(
     problem: ClusterProblem, q: Array, null: Array, closing: tuple[int, ...]
-) -> list[tuple[str, Source]]:
+) -> list[Issue]:
     """Suspicions of loops with conditions outside of ``closing`` that open when the cluster moves.
 
     Such conditions hold to first order only, at the closed configurations (for example two links
@@ -405,7 +442,7 @@ def rows_that_open(
         worst = max((float(open_[row]) for row in rows if row not in closing), default=0.0)
         if worst > problem.tolerance.gap / problem.scale:
             suspicions.append(
-                (
+                Issue(
                     "holds to first order only: taken exactly, it leaves its cluster no motion "
                     "at all. Its conditions that prevent motion are left out; they open by "
                     f"{worst:.2g} of the cluster's size ({problem.scale:.2g} m) when it moves by "

@@ -426,6 +426,27 @@ class ClosedConfigurations:
         good &= ~outside_limits(problem, q, self.closed[0]) & (ranks == self.rank)
         return q[good], np.swapaxes(right[good, self.rank :], 1, 2)
 
+    def led_within_limits(self, q: Array) -> Array:
+        """Configurations (n, nq) put into the limits and closed again by turns, those that close.
+
+        That ends once one is within the limits, or none gets much nearer to them.
+        """
+        problem, geometry = self.problem, self.problem.geometry
+        low, high = problem.limits
+        inset = np.minimum(1e-3 * problem.unit, 0.1 * (high - low))
+        good, before = np.zeros(len(q), dtype=bool), math.inf
+        for _ in range(30):
+            here = geometry.difference(np.broadcast_to(geometry.zero(), q.shape), q)
+            way = np.clip(here, low + inset, high - inset) - here
+            off = float(np.min(np.max(np.abs(way / problem.unit), axis=1)))
+            if off > 0.9 * before or np.any(~outside_limits(problem, q[good])):
+                break
+            before = off
+            q, gap = close(geometry, geometry.integrate(q, way), rank=problem.tolerance.rank)
+            good = (gap <= _nearly_closed(problem, self.closed[0])) & ~geometry.flipped(q)
+        result: Array = q[good]
+        return result
+
 
 def _most_mobile(problem: ClusterProblem, q: Array, moving: Array) -> Array:
     """The configuration (1, nq) nearest to the start among those in which the most columns move."""

@@ -430,8 +430,9 @@ class _Builder:
                 self.analysed,
                 advise=not self.description.simulated,
             )
-            for text, source in solution.suspicions:
-                self.warned.extend(warn_at(text, source, strict=self.strict))
+            for each in solution.suspicions:
+                given = warn_at(each.message, each.source, strict=self.strict, issues=(each,))
+                self.warned.extend(given)
             constraint, columns, start = solution.constraint, solution.independent, solution.neutral
             kind = "loops" if isinstance(constraint, LoopConstraint) else "couplings"
             slack = decision.slack(geometry.scale) if decision else solution.slack

@@ -185,6 +185,8 @@ LIMITATIONS = frozenset(
      "limits of a tendon", "mocap", "plugin", "spring")
 )  # fmt: skip
 """Kinds of issues that are limits of this package: the file is as it should be."""
+OF_CHECKS = frozenset(("beyond limits",))
+"""Kinds of issues that a check of the model finds again, with a number."""
 
 
 def _as_findings(message: Warning | str) -> list[Finding]:
@@ -193,7 +195,7 @@ def _as_findings(message: Warning | str) -> list[Finding]:
         return [
             Finding("note" if each.kind in LIMITATIONS else "warning", "file", each.source,
                     each.message)
-            for each in message.issues
+            for each in message.issues if each.kind not in OF_CHECKS
         ]  # fmt: skip
     return [Finding("warning", "file", Source(), str(message))]
 
