@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from itertools import pairwise
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -424,6 +425,32 @@ def test_locked_rods_are_where_the_robot_has_them() -> None:
         there = other.joint_positions(other.neutral())
         for name, at in found.items():
             np.testing.assert_allclose(there[name], at, atol=1e-9)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("lengths", "modes"), [((0.8, 1.0, 0.9, 1.6), 1), ((0.5, 1.0, 0.7, 1.1), 2)]
+)
+@pytest.mark.parametrize("spins", ["free", "locked"])
+def test_rods_turned_about_their_lines_are_no_other_way_to_close(
+    spins: Literal["free", "locked"], lengths: tuple[float, ...], modes: int
+) -> None:
+    """Four-bars with a rod between balls have two ways to close, and two modes by Grashof's law."""
+    crank, rod, rocker, ground = lengths
+    short, *between, long = sorted(lengths)
+    assert (short + long < sum(between)) == (modes == 2)
+    model = rm.load(
+        robot(
+            *map(link, ("crank", "rod", "rocker")),
+            joint("crank", "base", "crank"),
+            joint("rocker", "base", "rocker", f"{ground} 0 0"),
+            joint("ball", "crank", "rod", f"{crank} 0 0", kind="spherical"),
+            loop("eye", "spherical", "rod", "rocker", f"{rod} 0 0", f"{rocker} 0 0", more=""),
+        ),
+        spins=spins,
+    )
+    (linkage,) = rm.validate(model).linkages
+    assert (linkage.branches, linkage.modes) == (2, modes)
 
 
 def test_motors_that_brace_each_other_are_named() -> None:

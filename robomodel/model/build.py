@@ -74,6 +74,7 @@ from robomodel.model.spins import (
     Spin,
     bracing_notes,
     find_spins,
+    joints_of_balls,
     locked,
     spin_note,
     without_inertia,
@@ -135,7 +136,8 @@ def _with_spins(
         start = neutral_positions(unchosen)
         others = f"locked, as {argument('independent')} names the others"
         note = spin_note(unchosen, turning, others)
-        return _noted(_built(held, strict, mend, start), note)
+        held_model = _built(held, strict, mend, start)
+        return _noted(replace(held_model, _balls=joints_of_balls(unchosen)), note)
     turning = find_spins(model)
     notes = bracing_notes(model, turning)
     if not turning:
@@ -157,6 +159,7 @@ def _with_spins(
         return _noted(model, spin_note(model, turning, free), *notes)
     held = locked(model.description, model, turning)
     held_model = _built(held, strict, mend, neutral_positions(model))
+    held_model = replace(held_model, _balls=joints_of_balls(model))
     return _noted(held_model, spin_note(model, turning, "locked"), *notes)
 
 
@@ -166,7 +169,8 @@ def with_spins_locked(model: Model, spins: Sequence[Spin]) -> Model:
         warnings.simplefilter("ignore", DescriptionWarning)  # given when the robot was built
         names = {model.joints[spin.body].name for spin in spins}
         described = unmarked(locked(model.description, model, spins), names)
-        return _built(described, strict=False, mend=True, start=neutral_positions(model))
+        held = _built(described, strict=False, mend=True, start=neutral_positions(model))
+        return replace(held, _balls=joints_of_balls(model))
 
 
 def _noted(model: Model, *notes: str) -> Model:

@@ -94,6 +94,8 @@ class Model:
     _nominal: Model | None = None
     # a description without rounding, and what was warned of while this was made from it
     _issues: tuple[Description, tuple[Issue, ...]] | None = None
+    # joints of the balls of rods whose spins are locked
+    _balls: frozenset[str] = frozenset()
 
     def __getattr__(self, name: str) -> Never:
         if name in dir(type(self)):  # a property that failed: once more, for its own error

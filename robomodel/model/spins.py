@@ -77,11 +77,12 @@ def find_spins(model: Model) -> tuple[Spin, ...]:
 
 @cached_on_model
 def joints_of_balls(model: Model) -> frozenset[str]:
-    """The joints that turn with spins of rods, and other hinges of the same balls.
+    """The joints that turn with spins of rods, locked or not, and other hinges of the same balls.
 
     A ball's hinges meet in a point, and have bodies without mass between them.
     """
     names, pairs = {name for spin in find_spins(model) for name in spin.joints}, []
+    names |= model._balls
     for node, joint in zip(model.nodes, model.joints, strict=True):
         if node.parent < 0 or _weighs(model, node.parent):
             continue

@@ -98,11 +98,8 @@ def limb_bodies(model: Model) -> tuple[tuple[int, ...], ...]:
 @cached_on_model
 def without_spins(model: Model) -> Model:
     """The robot with the spins of its rods locked, which no joint carries."""
-    if not (spins := find_spins(model)):
-        return model
-    result = with_spins_locked(model, spins)
-    result._derived[(joints_of_balls,)] = joints_of_balls(model)  # they are, though nothing spins
-    return result
+    spins = find_spins(model)
+    return with_spins_locked(model, spins) if spins else model
 
 
 def chosen(model: Model, index: int, wanted: tuple[int, ...]) -> tuple[int, ...]:

@@ -516,16 +516,20 @@ def _assembly_modes(model: Model, motion: ClusterMotion, rng: np.random.Generato
     moving = [group for group in linkage.groups if group.freedoms]
     if any(group.freedoms > 2 for group in moving):
         return 0
-    return math.prod(1 + _has_another_mode(motion, group, rng) for group in moving)
+    rods = frozenset[str]() if find_spins(model) else joints_of_balls(model)
+    return math.prod(1 + _has_another_mode(motion, group, rng, rods) for group in moving)
 
 
-def _has_another_mode(motion: ClusterMotion, group: Group, rng: np.random.Generator) -> bool:
+def _has_another_mode(
+    motion: ClusterMotion, group: Group, rng: np.random.Generator, rods: Collection[str]
+) -> bool:
     """True if a group closes within limits where no path leads to, one way or the other.
 
     What was sought far and wide, by :func:`_modes`, tells it. Else random positions are closed, and
-    paths that are sought lead to the nearest reachable ones.
+    paths that are sought lead to the nearest reachable ones. Configurations that differ in joints
+    of ``rods`` alone, whose spins are locked, are one.
     """
-    if any(motion.within(q) for q in group.missed):
+    if any(motion.within(q) and not _leads_to(motion, group, q, rods) for q in group.missed):
         return True
     start, columns = group.start, list(group.columns)
     held = [c for c in range(len(motion.columns)) if c not in columns]
@@ -541,7 +545,25 @@ def _has_another_mode(motion: ClusterMotion, group: Group, rng: np.random.Genera
         motion.geometry.difference(start, x))) for x in q[closed]])  # fmt: skip
     left = q[motion.within(q)]
     others = (x for n in range(0, len(left), MODES) for x in _outside(group, left[n : n + MODES]))
-    return any(not group.leads_to(other) for other in itertools.islice(others, MODES - 1))
+    return any(not _leads_to(motion, group, other, rods)
+               for other in itertools.islice(others, MODES - 1))  # fmt: skip
+
+
+def _leads_to(motion: ClusterMotion, group: Group, q: Array, rods: Collection[str]) -> bool:
+    """True if a path leads to q (nq,), or to where rods are turned about their lines there."""
+    if group.leads_to(q):
+        return True
+    turning = [n for n in group.columns if motion.columns[n].joint in rods]
+    if not turning:
+        return False
+    moves = np.zeros((RANDOM_STARTS, len(motion.columns)))
+    way = np.random.default_rng(SWEEP_SEED).uniform(-math.pi, math.pi, (len(moves), len(turning)))
+    moves[:, turning] = way
+    guesses = motion.geometry.integrate(np.broadcast_to(q, (len(moves), len(q))), moves)
+    held = [n for n in range(len(motion.columns)) if n not in turning]
+    turned, closed = motion.close(guesses, held=held)
+    turned = turned[closed]
+    return bool(np.any(group.contains(turned, quick=True)))
 
 
 def _outside(group: Group, q: Array) -> Array:
