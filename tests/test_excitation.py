@@ -11,6 +11,7 @@ import pytest
 from numpy.typing import NDArray
 from test_identify import hidden, noisy
 from test_losses import LEG as BELT
+from texts import joint, link, loop, robot
 
 import robomodel as rm
 from robomodel.cli import main
@@ -240,3 +241,29 @@ def test_limits_hold_for_forces_through_lossy_gears() -> None:
     assert shares["knee"] == pytest.approx(np.abs(given[:, 1]).max() / 1.6, rel=1e-9)
     assert max(shares.values()) <= found.margin * (1.0 + 1e-9)
     assert max(shares.values()) > 0.9 * found.margin
+
+
+@pytest.mark.slow
+def test_bodies_without_mass_are_not_excited() -> None:
+    """A ball of a rod as three hinges: what fits keep at none is no parameter of the motion."""
+    ends = '<limit lower="-2" upper="2" effort="20" velocity="6"/><motor effort="20" velocity="6"/>'
+    model = rm.load(
+        robot(
+            *map(link, ("crank", "rod", "rocker")), link("one", ""), link("two", ""),
+            joint("crank", "base", "crank", kind="revolute", more=ends),
+            joint("x", "crank", "one", "0.5 0 0", axis="1 0 0"),
+            joint("y", "one", "two", axis="0 1 0"), joint("z", "two", "rod"),
+            joint("rocker", "base", "rocker", "1.1 0 0", axis="0.48 0.6 0.64"),
+            loop("eye", "spherical", "rod", "rocker", "1 0 0", "0.7 0 0", more=""),
+        )
+    )  # fmt: skip
+    plan = rm.excitation(
+        model, steps=2, tries=1, harmonics=2, step=0.05, period=2.0, progress=False
+    )
+    rng = np.random.default_rng(0)
+    q = np.array([model.random_configuration(rng) for _ in range(60)])
+    rows = rm.regressor(model, q, *rng.normal(size=(2, 60, model.nv))).reshape(60 * model.nv, -1)
+    names = rm.parameters(model).names
+    moving = [name.partition(".")[0] not in ("one", "two") for name in names]
+    assert plan.rank == np.linalg.matrix_rank(rows[:, moving], tol=1e-9 * np.max(np.abs(rows)))
+    assert plan.condition < 1000.0

@@ -19,6 +19,7 @@ from robomodel.errors import UnknownNameError, argument, as_names, as_real, did_
 from robomodel.identification.base import split
 from robomodel.identification.best_joints import SameRobot, in_best_joints
 from robomodel.identification.coordinates import Coordinates, motor_rates
+from robomodel.identification.fit import kept_none
 from robomodel.identification.gears import Losses, given_by_motors
 from robomodel.identification.motion_limits import (
     FREE_REACH,
@@ -481,6 +482,8 @@ class RegressorScale:
         levels = np.sqrt(np.mean(change(motion.tau) ** 2, axis=(0, 1)))
         levels = np.maximum(levels, 1e-9 * max(float(levels.max(initial=0.0)), 1e-9))
         rows = (change(motion.rows, -2) / levels[:, None]).reshape(-1, count)
+        lacking = kept_none(model)
+        rows[:, : len(lacking)][:, lacking] = 0.0
         space, _, sizes, _ = split(rows)
         return cls(coordinates, levels, (space / sizes).T * np.sqrt(len(rows) / nv))
 

@@ -638,6 +638,21 @@ def chosen(model: Model, free: str | Iterable[str] | None) -> tuple[Array, Array
     return result, named
 
 
+def kept_none(model: Model) -> Mask:
+    """Which inertial parameters (10 · bodies,) a fit leaves at zero, as bodies lack them."""
+    nominal = parameters(model).values[: BODY * len(model.bodies)].reshape(-1, BODY)
+    length = POINT_EXTENT * length_of(model)
+    return np.array([_lacks(possible(each, length)) for each in nominal], dtype=bool).ravel()
+
+
+def _lacks(physical: Array) -> Mask:
+    """Which of its inertial parameters (10,) a body lacks, without mass or without any."""
+    lacks = np.zeros(BODY, dtype=bool)
+    if physical[0] == 0.0:
+        lacks[: 4 if physical[4:].any() else BODY] = True
+    return lacks
+
+
 def _bodies(
     model: Model, nominal: Array, changing: Array, named: Array, notes: list[str]
 ) -> list[Cone]:
@@ -652,9 +667,7 @@ def _bodies(
         if not changing[at].any():
             continue
         physical = possible(nominal[at], length)
-        lacks = np.zeros(BODY, dtype=bool)
-        if physical[0] == 0.0:
-            lacks[: 4 if physical[4:].any() else BODY] = True
+        lacks = _lacks(physical)
         if (named[at] & lacks).any():
             what = "mass" if physical[4:].any() else "mass and no inertia"
             raise ValueError(
