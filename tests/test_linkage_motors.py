@@ -98,29 +98,33 @@ WRITERS = [rm.write_urdf, rm.write_sdf, rm.write_usd, rm.write_mjcf]
 
 @pytest.mark.parametrize("write", WRITERS)
 @pytest.mark.parametrize(
-    ("motors", "ends"),
+    ("effort", "motors", "ends"),
     [
-        ((), (-4.0, 4.0)),  # the follower's alone: -2 times its 2 N m
-        (
-            (transmission("drive", "a", 2.0, '<motor effort="2.5"/>'),),
-            (-9.0, 9.0),
-        ),  # and the 5 N m of what it follows
+        (30.0, (), (-4.0, 4.0)),  # the follower's alone: -2 times its 2 N m
+        # and the 5 N m of what it follows
+        (30.0, (transmission("drive", "a", 2.0, '<motor effort="2.5"/>'),), (-9.0, 9.0)),
+        (5.0, (transmission("drive", "a", 2.0),), (-9.0, 9.0)),  # its limit is that of its motor
     ],
 )
 def test_motors_of_followers_stay_in_open_trees(
-    write: Callable[..., object], motors: tuple[str, ...], ends: tuple[float, float]
+    write: Callable[..., object],
+    effort: float,
+    motors: tuple[str, ...],
+    ends: tuple[float, float],
 ) -> None:
     """A finger that turns by -2 times another one, behind a reduction of 3; by virtual work."""
     follows = limited(2.0) + '<mimic joint="a" multiplier="-2"/>'
     model = rm.load(robot(
         link("one"), link("two"),
-        texts.joint("a", "base", "one", kind="revolute", more=limited(30.0)),
+        texts.joint("a", "base", "one", kind="revolute", more=limited(effort)),
         texts.joint("b", "one", "two", kind="revolute", more=follows),
         *motors, transmission("finger", "b", 3.0),
     ))  # fmt: skip
     tree = written(model, write)
     assert [each.name for each in tree.actuators] == [each.name for each in model.actuators]
     assert dict(tree.actuators[-1].terms) == {"a": -6.0}
+    (row,) = rm.actuation(model).joints
+    assert row.limits.effort == pytest.approx(ends[1])
     for robot_ in (model, tree):
         np.testing.assert_allclose(np.ravel(rm.torque_limits(robot_, robot_.neutral())), ends)
 

@@ -20,6 +20,7 @@ from robomodel.description import (
 from robomodel.description import Actuator as ActuatorEnd
 from robomodel.description.transmissions import SIMPLE, actuator_terms, carried, without_zeros
 from robomodel.dynamics.actuators.envelopes import JointLimits, carrying, follow, joint_limits
+from robomodel.dynamics.actuators.limbs import tied_efforts
 from robomodel.dynamics.kinematics.state import neutral_jacobian
 from robomodel.dynamics.lumped import select
 from robomodel.errors import warn_at
@@ -101,8 +102,9 @@ def _limited_end(
 def with_motors_at_neutral(model: Model, tree: Description) -> Description:
     """The open tree with the model's actuators on the joints that move, by ratios at neutral.
 
-    Joints that motors share, on tendons, keep the file's limits of effort: motors have their own,
-    and the least over the range would clip what they give together where ratios are larger.
+    Joints that motors share, on tendons, keep the file's limits of effort, beside what motors of
+    followers give: motors have their own, and the least over the range would clip what they give
+    together where ratios are larger.
     """
     scalar = {joint.name for joint in tree.joints if joint.type in ONE_DOF}
     drives: dict[str, list[int]] = {}  # for each joint, the numbers of joints its actuators move
@@ -123,24 +125,28 @@ def with_motors_at_neutral(model: Model, tree: Description) -> Description:
             motor = ActuatorEnd(each.name, motor=_motor(each))
             added.append(Transmission(each.name, "motor", ends, (motor,)))
     added += _motors_of_joints(model, tree, drives)
-    file_limits = {joint.name: joint.limits for joint in model.description.joints}
     joints = tuple(
         replace(
             joint,
             motor=None,
             limits=joint.limits
             if drives[joint.name] == [1]
-            else replace(
-                joint.limits,
-                effort=file_limits[joint.name].effort,
-                effort_lower=file_limits[joint.name].effort_lower,
-            ),
+            else _with_effort_of_file(model, joint),
         )
         if joint.name in drives
         else joint
         for joint in tree.joints
     )
     return replace(tree, joints=joints, transmissions=tuple(added))
+
+
+def _with_effort_of_file(model: Model, joint: Joint) -> Limits:
+    """The limits of a joint, with the file's of effort beside what followers' motors give."""
+    body = model.joint_names.index(joint.name)
+    back, ahead = tied_efforts(model, body)
+    filed = model.joints[body]
+    least, most = filed.least_effort - back, filed.effort_limit + ahead
+    return replace(joint.limits, effort=most, effort_lower=None if least == -most else least)
 
 
 @cached_on_model

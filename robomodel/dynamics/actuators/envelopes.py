@@ -29,6 +29,7 @@ from robomodel.dynamics.actuators.limbs import (
     motor_rows,
     rowed,
     singular_places,
+    tied_efforts,
     tied_speeds,
     torque_map,
     unit_rates,
@@ -100,6 +101,7 @@ class JointLimits:
         constant: Torque and speed are the same along the line.
         passive: Motors are too few to give it torque alone, so torques are whatever others take.
         tied: See :func:`robomodel.dynamics.actuators.limbs.tied_speeds`.
+        beside: See :func:`robomodel.dynamics.actuators.limbs.tied_efforts`.
     """
 
     joint: str
@@ -114,6 +116,7 @@ class JointLimits:
     constant: bool
     passive: bool
     tied: TiedSpeeds
+    beside: tuple[float, float]
 
     @property
     def lower(self) -> float:
@@ -136,6 +139,12 @@ class JointLimits:
         return "loop" if self.reach.upper_end.kind == "dead point" else self.reach.upper_by
 
     @property
+    def file_efforts(self) -> tuple[float, float]:
+        """The sizes of the least and the greatest effort that the file's limits let motors give."""
+        back, ahead = self.beside
+        return back - self.file_limits.least_effort, ahead + self.file_limits.effort
+
+    @property
     def limits(self) -> Limits:
         """The limits of the open tree: the tighter of these and the file's.
 
@@ -144,10 +153,11 @@ class JointLimits:
         file = self.file_limits
         ends = max(self.lower, file.lower), min(self.upper, file.upper)
         velocity = _tighter(min(self.velocity, self.tied.ahead), file.velocity)
-        effort = _tighter(self.effort, file.effort, not self.actuators)
+        filed = self.file_efforts
+        effort = _tighter(self.effort, filed[1], not self.actuators)
         back = (
             _tighter(min(self.velocity_back, self.tied.back), -file.least_velocity),
-            _tighter(self.effort_back, -file.least_effort, not self.actuators),
+            _tighter(self.effort_back, filed[0], not self.actuators),
         )
         return Limits(
             *(ends if ends[0] <= ends[1] else (file.lower, file.upper)),
@@ -451,6 +461,7 @@ def joint_limits(model: Model, body: int) -> JointLimits:
         constant=all(bool(np.ptp(x) <= SAME * np.max(x)) if len(x) else True for x in finite),
         passive=line.passive,
         tied=tied_speeds(model, body),
+        beside=tied_efforts(model, body),
     )  # fmt: skip
 
 
@@ -528,10 +539,8 @@ def efforts_at(model: Model, bodies: Sequence[int], q: Array) -> dict[int, Array
             maps[around] = torque_map(model, rates, cluster)
         sides, _, passive = _torques(model, maps[around], around.index(body))
         most = np.full(len(maps[around]), np.inf) if passive else np.minimum(*sides)
-        filed = (
-            joint.effort_limit,
-            joint.effort_limit if joint.effort_lower is None else -joint.effort_lower,
-        )
+        back, ahead = tied_efforts(model, body)
+        filed = back - joint.least_effort, ahead + joint.effort_limit
         efforts = [_tighter(float(x), min(filed)) for x in np.where(np.isnan(most), np.inf, most)]
         result[body] = np.broadcast_to(np.array(efforts), (len(q),)).copy()
     return result

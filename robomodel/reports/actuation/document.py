@@ -435,6 +435,7 @@ def _joint_notes(each: JointEnvelope) -> Iterator[str]:
             "others take"
         )
     filed, own, tied = each.file_limits, each.limits, each.tied
+    back, ahead = each.file_efforts
     for word, mine, other, by in (
         ("velocity", min(each.velocity, filed.velocity or math.inf), tied.ahead, tied.ahead_by),
         ("velocity backwards", min(each.velocity_back, -filed.least_velocity or math.inf),
@@ -446,20 +447,22 @@ def _joint_notes(each: JointEnvelope) -> Iterator[str]:
                 f"{_with(other, speed)}"
             )
     rows = [
-        ("effort", each.effort, filed.effort, force),
-        ("velocity", each.velocity, filed.velocity, speed),
+        ("effort", each.effort, filed.effort, ahead, force),
+        ("velocity", each.velocity, filed.velocity, filed.velocity, speed),
     ]
     if {filed.effort_lower, own.effort_lower} != {None}:
-        rows.append(("effort backwards", each.effort_back, -filed.least_effort, force))
+        least = -filed.least_effort
+        rows.append(("effort backwards", each.effort_back, least, back, force))
     if {filed.velocity_lower, own.velocity_lower} != {None}:
-        rows.append(("velocity backwards", each.velocity_back, -filed.least_velocity, speed))
-    for word, here, promised, unit in rows:
+        least = -filed.least_velocity
+        rows.append(("velocity backwards", each.velocity_back, least, least, speed))
+    for word, here, promised, most, unit in rows:
         if math.isfinite(promised) and here < promised * (1.0 - SAME):
             yield (
                 f"{each.joint}: the file promises {word} {_with(promised, unit)}, the motor gives "
                 f"{_with(here, unit)}"
             )
-        elif math.isfinite(here) and here * (1.0 - SAME) > promised > 0.0:
+        elif math.isfinite(here) and here * (1.0 - SAME) > most > 0.0:
             yield (
                 f"{each.joint}: the file's limit of {word}, {_with(promised, unit)}, is tighter "
                 f"than what the motor gives, {_with(here, unit)}"
