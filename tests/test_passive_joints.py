@@ -45,9 +45,7 @@ def test_a_joint_without_effort_has_no_motor(velocity: int) -> None:
         sections, data = for_simulator(model, simulator, gains=(12.0, 0.7))
         assert "shoulder" in data["text"]
         assert "elbow" not in data["text"]
-        assert "left out, as no motor drives them (limits of effort of zero): 'elbow'" in str(
-            sections
-        )
+        assert "left out, as no motor drives them: 'elbow'" in str(sections)
     text = for_simulator(model, "mujoco", gains=(12.0, 0.7))[1]["text"]
     assert '<joint name="elbow" armature="0"/>' in text
     assert '<position joint="elbow"' not in text
@@ -56,6 +54,36 @@ def test_a_joint_without_effort_has_no_motor(velocity: int) -> None:
         rm.write_mjcf(model, stream, approximate=approximate)
         written = mujoco.MjModel.from_xml_string(stream.getvalue())
         assert [written.joint(i[0]).name for i in written.actuator_trnid] == ["shoulder"]
+
+
+@pytest.mark.parametrize("kind", ["urdf", "mjcf"])
+def test_a_joint_without_a_motor_beside_motors_has_none_in_open_trees(kind: str) -> None:
+    """A file that has transmissions, or actuators, and none for the elbow, which has a limit."""
+    drive = (
+        '<transmission name="t"><type>SimpleTransmission</type><joint name="shoulder"/>'
+        '<actuator name="m"/></transmission></robot>'
+    )
+    text = arm('effort="7" velocity="5"').replace("</robot>", drive)
+    if kind == "mjcf":
+        stream = io.StringIO()
+        rm.write_mjcf(rm.load(text), stream)
+        text = stream.getvalue()
+    model = rm.load(text)
+    assert [each.name for each in model.actuators] == ["m"]
+    assert "no motor drives 'elbow': the file has motors, and none there" in str(
+        rm.actuation(model)
+    )
+    for write in (rm.write_urdf, rm.write_sdf, rm.write_usd, rm.write_mjcf):
+        stream = io.StringIO()
+        write(model, stream, approximate=True)
+        tree = rm.load(stream.getvalue())
+        assert np.array_equal(rm.actuator_map(tree, tree.neutral()), [[1.0], [0.0]])
+        assert np.array_equal(rm.torque_limits(tree, tree.neutral())[1], [20.0, 0.0])
+    for simulator in ("mjlab", "isaaclab", "drake"):
+        sections, data = for_simulator(model, simulator, gains=(12.0, 0.7))
+        assert "elbow" not in data["text"]
+        assert "left out, as no motor drives them: 'elbow'" in str(sections)
+    assert "[-20, 0], [20, 0]" in for_simulator(model, "genesis")[1]["text"]
 
 
 def test_a_robot_of_joints_without_effort_has_no_motors() -> None:

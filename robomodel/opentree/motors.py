@@ -20,7 +20,7 @@ from robomodel.description import (
 from robomodel.description import Actuator as ActuatorEnd
 from robomodel.description.transmissions import SIMPLE, actuator_terms, carried, without_zeros
 from robomodel.dynamics.actuators.envelopes import JointLimits, carrying, follow, joint_limits
-from robomodel.dynamics.actuators.limbs import tied_efforts
+from robomodel.dynamics.actuators.limbs import is_driven, tied_efforts
 from robomodel.dynamics.kinematics.state import neutral_jacobian
 from robomodel.dynamics.lumped import select
 from robomodel.errors import warn_at
@@ -211,7 +211,10 @@ def _by_constant_ratios(model: Model) -> tuple[bool, ...]:
 def _motors_of_joints(
     model: Model, tree: Description, driven: Collection[str]
 ) -> Iterator[Transmission]:
-    """A motor for each joint with an effort limit above zero that no actuator drives."""
+    """A motor for each joint with an effort limit above zero that no actuator of the tree drives.
+
+    Joints without a motor in the robot have none.
+    """
     for each in model.description.transmissions:
         if each.actuators and each.joints and not any(actuator_terms(each)):
             warn_at(
@@ -223,7 +226,9 @@ def _motors_of_joints(
     follow = {model.joints[body].name for body in select(model).following}
     for joint in tree.joints:
         moved = joint.name in driven or joint.name in follow
-        if joint.type in ONE_DOF and not moved and joint.limits.pushes:
+        if joint.type not in ONE_DOF or moved or not joint.limits.pushes:
+            continue
+        if is_driven(model, model.joint_names.index(joint.name)):
             ends = (TransmittedJoint(joint.name),), (ActuatorEnd(joint.name),)
             yield Transmission(joint.name, "motor", *ends)
 

@@ -14,13 +14,14 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
 
 from robomodel import dynamics
 from robomodel.arrays import Array, Mask
+from robomodel.dynamics.actuators.limbs import is_driven
 from robomodel.dynamics.actuators.maps import bounds
 from robomodel.dynamics.kinematics.state import Configuration, on_arrays
 from robomodel.dynamics.lumped import reflected
@@ -54,7 +55,7 @@ class JointFields:
     ``low`` and ``high`` are the least and the greatest reflected inertia over the range, see
     :class:`robomodel.opentree.armatures.Armature`. ``effort`` and ``velocity`` are what motors give
     both ways, or the way that they push if that is one; ``efforts`` the least and the greatest.
-    ``driven`` is False for a joint without a motor, whose limit of effort the file says is zero.
+    ``driven`` is False for a joint without a motor, whose efforts are zero.
     """
 
     joint: str
@@ -76,6 +77,8 @@ def joint_fields(made: OpenTree, gains: Gains | None = None) -> list[JointFields
     for each in armatures(made):
         if each.joint in single:
             limit, pair = made.limits[each.joint], (gains or {}).get(each.joint)
+            if each.joint in idle:
+                limit = replace(limit, effort=0.0, effort_lower=None)
             fields.append(JointFields(
                 each.joint, made.armature[each.joint], each.low, each.high,
                 _both_ways(limit.least_effort, limit.effort),
@@ -86,13 +89,19 @@ def joint_fields(made: OpenTree, gains: Gains | None = None) -> list[JointFields
 
 
 def _undriven(made: OpenTree) -> frozenset[str]:
-    """Joints of the tree that no motor drives, as limits of effort of zero in the file say."""
+    """Joints of the tree that no motor drives, as transmissions or limits of effort of zero say."""
+    view = made.basis.view
     return frozenset(
         joint.name
-        for joint in made.basis.view.joints
+        for body, joint in enumerate(view.joints)
         if joint.name in made.limits
-        and joint.effort_limit == joint.least_effort == 0.0
-        and made.limits[joint.name].effort == made.limits[joint.name].least_effort == 0.0
+        and (
+            not is_driven(view, body)
+            or (
+                joint.effort_limit == joint.least_effort == 0.0
+                and made.limits[joint.name].effort == made.limits[joint.name].least_effort == 0.0
+            )
+        )
     )
 
 
@@ -399,8 +408,11 @@ def for_simulator(
         for each in fields
         if -each.efforts[0] != each.efforts[1]
     ]
-    if simulator in DRIVES and (idle := [each.joint for each in fields if not each.driven]):
-        ends.append(f"left out, as no motor drives them (limits of effort of zero): {few(idle)}")
+    if simulator in DRIVES and (idle := [each for each in fields if not each.driven]):
+        kept = [f"that of {x.joint} is {_number(x.armature)}" for x in idle if x.armature > 0.0]
+        more = f"; they have armatures, too: {', '.join(kept)}" if kept else ""
+        names = few([each.joint for each in idle])
+        ends.append(f"left out, as no motor drives them: {names}{more}")
     sections = [
         Section("", ["\n".join(lines)]),
         Section("For your own file, in which what is locked is part of what carries it",

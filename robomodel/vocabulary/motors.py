@@ -308,12 +308,12 @@ def add_transmission(root: Element, transmission: Transmission, lost: list[str])
 def with_motors(description: Description) -> Description:
     """The description with a simple transmission for each joint that needs one and has none.
 
-    A joint needs one if it has a finite effort or an armature: readers of open trees take armatures
-    from motors, and no other type of transmission. A transmission of another type is replaced by a
-    motor on each of its joints, with a warning.
+    A joint needs one if it has an armature, or a finite effort and no other joint a simple
+    transmission: readers of open trees take armatures from motors, and no other type. A
+    transmission of another type is replaced by a motor on each of its joints, with a warning.
     """
     joints = {joint.name: joint for joint in description.joints}
-    transmissions, driven = [], set[str]()
+    transmissions, driven, others = [], set[str](), set[str]()
     for transmission in description.transmissions:
         single = len(transmission.actuators) == len(transmission.joints) == 1
         actuator_of_mjcf = single and "/" not in transmission.type
@@ -321,7 +321,10 @@ def with_motors(description: Description) -> Description:
         ends = [joints.get(end.name) for end in each.joints]
         if ends and single and kind_of(each) == SIMPLE:
             driven.update(end.name for end in each.joints)
-        elif ends and all(end and _has_effort(end) for end in ends):
+            transmissions.append(each)
+            continue
+        others.update(end.name for end in each.joints)
+        if ends and all(end and _has_effort(end) for end in ends):
             warn_at(
                 f"a transmission of the type '{each.type}' is not written; each of its joints has "
                 "a motor of its own",
@@ -332,7 +335,8 @@ def with_motors(description: Description) -> Description:
         transmissions.append(each)
     names = Names(each.name for each in transmissions)
     for joint in description.joints:
-        needed = _has_effort(joint) or joint.armature > 0.0
+        told = bool(driven) and joint.name not in others
+        needed = (_has_effort(joint) and not told) or joint.armature > 0.0
         if joint.type in ONE_DOF and joint.name not in driven and needed:
             name = names.fresh(f"{joint.name}_transmission")
             motor = Actuator(f"{joint.name}_motor")

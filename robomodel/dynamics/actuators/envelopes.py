@@ -24,6 +24,7 @@ from robomodel.dynamics.actuators.limbs import (
     beside,
     columns_of,
     condition,
+    is_driven,
     loose,
     motions,
     motor_rows,
@@ -526,12 +527,16 @@ def efforts_at(model: Model, bodies: Sequence[int], q: Array) -> dict[int, Array
     """The efforts (n,) of joints, by bodies, at q (n, nq): what motors give, or less by limits.
 
     That of the smaller of both ways while others get none; infinite where it is not limited, at
-    dead points, and, but for its limit, where motors are too few to push the joint alone.
+    dead points, of joints without a motor, and, but for its limit, where motors are too few to push
+    the joint alone.
     """
     maps, result = dict[tuple[int, ...], Array](), dict[int, Array]()
     for body in bodies:
         joint, cluster = model.joints[body], model.clusters[model.nodes[body].cluster]
         around = beside(model, body)
+        if not is_driven(model, body):
+            result[body] = np.full(len(q), np.inf)
+            continue
         if around not in maps:
             some = q if cluster.varies else q[:1]
             spanning = np.array([spanning_start(cluster, x) for x in some[:, cluster.q]])

@@ -19,6 +19,7 @@ import numpy as np
 
 from robomodel.arrays import Array
 from robomodel.description import pushes
+from robomodel.description.transmissions import actuator_terms
 from robomodel.dynamics.actuators.maps import bounds
 from robomodel.mechanism.roots import last_before
 from robomodel.model.derived import cached_on_model
@@ -147,6 +148,27 @@ def tied_efforts(model: Model, body: int) -> tuple[float, float]:
     with np.errstate(invalid="ignore"):
         given = np.where(ratios == 0.0, 0.0, np.stack([low * ratios, high * ratios]))
     return -float(np.sum(np.min(given, axis=0))), float(np.sum(np.max(given, axis=0)))
+
+
+@cached_on_model
+def is_driven(model: Model, body: int) -> bool:
+    """True if motors turn a joint of one freedom; of a linkage, if they turn any of its joints.
+
+    Or if the file does not tell: it has no transmissions, or one of an unknown type on the joint,
+    or one that moves no joints that are known.
+    """
+    cluster, name = model.clusters[model.nodes[body].cluster], model.joints[body].name
+    told = [each for each in model.description.transmissions if each.actuators]
+    unknown = {end.name for each in told if not any(actuator_terms(each)) for end in each.joints}
+    rows = motor_rows(model)[:, cluster.spanning_v]
+    if not all(each.joints for each in told) or not told or name in unknown:
+        return True
+    if cluster.varies and np.any(rows):
+        return True
+    columns = columns_of(model, cluster, beside(model, body))
+    rates = rows @ unit_rates(model, cluster, start_of(model, cluster), columns)[0]
+    own = columns.index(*columns_of(model, cluster, [body]))
+    return bool(np.any(np.abs(rates[:, own]) > NOTHING))
 
 
 def columns_of(model: Model, cluster: Cluster, bodies: Sequence[int]) -> list[int]:

@@ -406,6 +406,10 @@ def _notes(study: Actuation) -> Iterator[str]:
             and each.file_limits.effort == each.file_limits.least_effort == 0.0]  # fmt: skip
     if idle:
         yield f"no motor drives {few(idle)}: a limit of effort of zero tells of none"
+    left = [each.joint for each in study.joints if not each.actuators and study.drives
+            and each.file_limits.pushes]  # fmt: skip
+    if left:
+        yield f"no motor drives {few(left)}: the file has motors, and none there"
     for each in study.joints:
         yield from _joint_notes(each)
 
