@@ -141,3 +141,21 @@ def test_targets_are_actions_with_loops() -> None:
     env.reset(options={"reset_mask": np.array([True, False, True])})  # targets are those of pd
     np.testing.assert_array_equal(env.sim.targets[[0, 2]], 0.0)
     np.testing.assert_array_equal(env.sim.targets[1, 6:], np.float32(0.1))
+
+
+def test_a_joint_limits_what_its_motors_give_together() -> None:
+    """Two motors of 5 N m on a joint of 6 N m, which an unlimited one of 6 N m moves as well."""
+    body = (
+        '<worldbody><body><joint name="j" axis="0 1 0" {}/><geom size="0.1" pos="0.2 0 0"/></body>'
+        "</worldbody>"
+    )
+    two = "".join(f'<motor name="{x}" joint="j" ctrlrange="-5 5"/>' for x in "mn")
+    one = '<motor name="m" joint="j" ctrlrange="-6 6"/>'
+    seen = []
+    for ends, motors in (('actuatorfrcrange="-6 6"', two), ("", one)):
+        text = f"<mujoco>{body.format(ends)}<actuator>{motors}</actuator></mujoco>"
+        env = VectorEnv(rm.load(text), 2)
+        env.reset()
+        space = env.action_space
+        seen.append(env.step(np.stack([space.high[0], space.low[1]]))[0])
+    np.testing.assert_array_equal(*seen)

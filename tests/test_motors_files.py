@@ -448,6 +448,9 @@ def test_joints_limit_what_their_motors_give_together(ends: tuple[int, int]) -> 
         q = again.neutral()
         for options in ({}, NUMPY):
             np.testing.assert_allclose(rm.torque_limits(again, q, **options), (least, most))
+        *compiled, doubt = rm.compile(again, "torque_limits")(q, np.zeros(2))
+        np.testing.assert_allclose(compiled, (least, most))
+        assert doubt == 0.0
         corners = rm.torque_polytope(again, q, ["j", "k"])
         expected = sorted(product((least[0], most[0]), (least[1], most[1])))
         np.testing.assert_allclose(sorted(corners.round(9).tolist()), expected)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from robomodel.arrays import Array
 from robomodel.dynamics import actuator_map
+from robomodel.dynamics.actuators.maps import shared
 from robomodel.errors import MissingPackageError
 from robomodel.model.model import Model
 from robomodel.motion.simulation import Simulation
@@ -35,7 +36,8 @@ class VectorEnv(vector.VectorEnv[Array, Array, Any]):
 
     With PD loops, actions are their targets (of loops with a ``kp``), in the order of the model's
     velocities or actuators. Without, actions are the forces of the actuators, or of the independent
-    joints if the model has no actuators.
+    joints if the model has no actuators. Where several actuators drive a joint, its own limit of
+    effort, which no box of forces says, clips what they give together.
 
     Attributes:
         sim: The simulation.
@@ -202,6 +204,9 @@ class VectorEnv(vector.VectorEnv[Array, Array, Any]):
             sim.step()
         elif sim.model.actuators:
             matrix = actuator_map(sim.model, sim.q)
-            sim.step(np.einsum("nij,nj->ni", matrix, actions))
+            torque = np.einsum("nij,nj->ni", matrix, actions)
+            for i, ends in shared(sim.model).items():
+                torque[:, i] = np.clip(torque[:, i], *ends)
+            sim.step(torque)
         else:
             sim.step(actions)

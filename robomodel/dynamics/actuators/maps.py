@@ -579,7 +579,8 @@ def limits_alone(
 ) -> tuple[list[Scalar], list[Scalar], list[Scalar]]:
     """Least and greatest force (nv) of each coordinate while all others are zero, and a doubt.
 
-    The doubt is 0 if each block of B is regular, so that motor forces are B⁻¹ tau, else 1:
+    The doubt is 0 if each block of B is regular, so that motor forces are B⁻¹ tau, or has a single
+    coordinate, else 1:
     :func:`~robomodel.dynamics.actuators.maps.limits` is for these states, by singular values.
     A force beyond :data:`UNLIMITED` is no limit.
     """
@@ -589,7 +590,7 @@ def limits_alone(
     error = dot(v, v)  # makes the doubt 1 where a rate is not finite
     error = select(error - LARGE_FORCE, 0.0, 1.0)
     for rows, columns in blocks([[not is_zero(x) for x in row] for row in matrix]):
-        if len(rows) != len(columns):
+        if len(rows) not in (1, len(columns)):
             return least, most, [1.0]
         block = [[matrix[i][n] for n in columns] for i in rows]
         ends = []
@@ -599,6 +600,12 @@ def limits_alone(
             ends.append(
                 [LARGE_FORCE if unlimited(x) else minimum(x, LARGE_FORCE) for x in (back, ahead)]
             )
+        if len(rows) < len(columns):
+            low, high = _ends_together(block[0], ends)
+            start, end = shared(model).get(rows[0], (-math.inf, math.inf))
+            least[rows[0]] = low if unlimited(start) else maximum(low, start)
+            most[rows[0]] = high if unlimited(end) else minimum(high, end)
+            continue
         unit = [[1.0 if i == j else 0.0 for j in range(len(rows))] for i in range(len(rows))]
         inverse = solve(block, unit)
         for j, i in enumerate(rows):
@@ -608,6 +615,17 @@ def limits_alone(
                 difference = dot(x, y) - expected
                 error = error + difference * difference
     return least, most, [select(error - NOTHING * NOTHING, 0.0, 1.0)]
+
+
+def _ends_together(row: Vector, ends: Sequence[Vector]) -> tuple[Scalar, Scalar]:
+    """Least and greatest force of a coordinate that several motors drive, and nothing else."""
+    low: Scalar = 0.0
+    high: Scalar = 0.0
+    for b, (back, ahead) in zip(row, ends, strict=True):
+        size = select(b, -b, b)
+        low = low - size * select(b, ahead, back)
+        high = high + size * select(b, back, ahead)
+    return low, high
 
 
 def _ends_alone(share: Vector, ends: Sequence[Vector]) -> tuple[Scalar, Scalar]:
