@@ -167,13 +167,21 @@ def test_polytopes_and_open_trees_have_both_limits() -> None:
 @pytest.mark.parametrize("way", ['effort_lower="0"', 'velocity_lower="0"'])
 @pytest.mark.parametrize("ratio", [7, -7])
 def test_a_motor_that_pushes_one_way_pushes_its_joint_alone(ratio: int, way: str) -> None:
-    """Limits are those of torques at rest; nothing is said to be missing."""
+    """Limits are those of torques at rest and, at rates, of its open tree, in which it brakes."""
     motor = f'<motor effort="4" velocity="180" {way}/>'
     model = rm.load(arm(f'<rotor inertia="1e-4" ratio="{ratio}"/>{motor}'))
     (row,) = (each for each in rm.actuation(model).joints if each.actuators)
     least, greatest = (each[0] for each in rm.torque_limits(model, model.neutral(), [0.0, 0.0]))
     assert (least, greatest) == ((0.0, 28.0) if ratio > 0 else (-28.0, 0.0))
-    assert (row.limits.least_effort, row.limits.effort) == pytest.approx((least, greatest))
+    ends = (least, greatest) if way.startswith("effort") else (-28.0, 28.0)
+    assert (row.limits.least_effort, row.limits.effort) == pytest.approx(ends)
+    for write in (rm.write_urdf, rm.write_sdf, rm.write_usd, rm.write_mjcf):
+        stream = io.StringIO()
+        write(model, stream, approximate=True, drop=True)
+        tree = rm.load(stream.getvalue())
+        for rate in (-30.0, -1.0, 0.0, 1.0, 30.0):
+            one, other = (rm.torque_limits(x, x.neutral(), [rate, 0.0]) for x in (model, tree))
+            np.testing.assert_allclose(np.ravel(other), np.ravel(one), rtol=1e-12)
     assert not row.passive
     assert "-0 " not in str(rm.actuation(model))
 

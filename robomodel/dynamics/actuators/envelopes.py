@@ -596,7 +596,7 @@ def _torques(
     if not np.any(np.abs(np.nan_to_num(row)) > NOTHING):
         free = np.full(len(b), np.inf)
         return (free, free), free, False
-    low, high = actuation.bounds(model, None)
+    low, high = actuation.efforts(model)
     with np.errstate(all="ignore"):
         pushes = np.where(row == 0.0, 0.0, np.stack([low * row, high * row]))
     pushed = -np.sum(np.min(pushes, axis=0), axis=-1), np.sum(np.max(pushes, axis=0), axis=-1)

@@ -20,7 +20,7 @@ import numpy as np
 from robomodel.arrays import Array
 from robomodel.description import pushes
 from robomodel.description.transmissions import actuator_terms
-from robomodel.dynamics.actuators.maps import bounds
+from robomodel.dynamics.actuators.maps import efforts
 from robomodel.mechanism.roots import last_before
 from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import Cluster, spanning_start
@@ -144,7 +144,7 @@ def tied_efforts(model: Model, body: int) -> tuple[float, float]:
         return 0.0, 0.0
     rates = unit_rates(model, cluster, start_of(model, cluster), columns_of(model, cluster, [body]))
     ratios = (motor_rows(model)[others][:, cluster.spanning_v] @ rates[0])[:, 0]
-    low, high = (ends[others] for ends in bounds(model, None))
+    low, high = (ends[others] for ends in efforts(model))
     with np.errstate(invalid="ignore"):
         given = np.where(ratios == 0.0, 0.0, np.stack([low * ratios, high * ratios]))
     return -float(np.sum(np.min(given, axis=0))), float(np.sum(np.max(given, axis=0)))

@@ -178,6 +178,15 @@ def _at_rest(model: Model) -> tuple[Array, Array]:
     return np.array(least), np.array([value_of(driving(each, 0.0)) for each in model.actuators])
 
 
+def efforts(model: Model) -> tuple[Array, Array]:
+    """Least and greatest force of each actuator (nu) at rates at which speed takes none of it.
+
+    They are those at rest, but of motors that turn one way only, which brake both ways.
+    """
+    back = [-value_of(driving(each.backwards, -1.0)) for each in model.actuators]
+    return np.array(back), np.array([value_of(driving(each, -1.0)) for each in model.actuators])
+
+
 @cached_on_model
 def shared(model: Model) -> dict[int, tuple[float, float]]:
     """Coordinates that several motors drive, with their joint's limits of what these give together.
