@@ -178,7 +178,7 @@ def proof(tree: OpenTree) -> Proof:
     found = InMujoco(tree).accelerations(states.t, states.dt, states.tau)
     off = measure.relative(mapping.model, states, found)
     picks = np.linspace(0, len(states.t) - 1, FEW).astype(int)
-    every = {name: Error.of(x, measure.states.independent) for name, x in off.items()}
+    every = {name: Error.of(x, measure.states) for name, x in off.items()}
     return Proof(tree.errors, every, {name: Error.of(x[picks]) for name, x in off.items()})
 
 

@@ -58,32 +58,40 @@ class Error(_Error):
 
     ``interval``: the median over the whole range is between these with a probability of 95 %,
     whatever the distribution of errors, by the number of states that are ``independent`` of each
-    other. ``each`` (n,): the errors.
+    other, or of their ``positions``, if some are taken twice. ``each`` (n,): the errors.
     """
 
     interval: tuple[float, float]
     each: Array
     independent: int
+    positions: int
 
     def __new__(
-        cls, each: Array, worst: float | None = None, independent: int | None = None
+        cls,
+        each: Array,
+        worst: float | None = None,
+        independent: int | None = None,
+        positions: int | None = None,
     ) -> Error:
         """The error of these at n states, independent ones by default."""
         n, ordered = len(each), np.sort(each)
         made = super().__new__(cls, median(ordered), float(ordered[-1]) if worst is None else worst)
         made.each, made.independent = each, n if independent is None else min(n, independent)
-        rank = 1 + (median_rank(made.independent) - 1) * n // made.independent
+        made.positions = n if positions is None else min(n, positions)
+        count = min(made.independent, made.positions)
+        rank = 1 + (median_rank(count) - 1) * n // count
         made.interval = float(ordered[rank - 1]), float(ordered[-rank])
         return made
 
     def __getnewargs__(self) -> tuple[Any, ...]:
-        return self.each, self.worst, self.independent
+        return self.each, self.worst, self.independent, self.positions
 
     @classmethod
-    def of(cls, errors: Array, independent: int | None = None) -> Error:
+    def of(cls, errors: Array, states: ExactStates | None = None) -> Error:
         """Errors (n, velocities) of a joint; its component with the largest median counts."""
         component = int(np.argmax(quantile(errors, 0.5)))
-        return cls(errors[:, component], float(np.max(errors)), independent)
+        counts = (states.independent, states.positions) if states else ()
+        return cls(errors[:, component], float(np.max(errors)), *counts)
 
     def is_worse(self, other: Error) -> bool:
         """True if it is the larger one at more of the same states than chance leaves, with 95 %.
@@ -122,7 +130,8 @@ class ExactStates:
 
     ``size``: s, the accelerations' root mean square in the norm of the robot's inertia. ``mass``
     (n, nv, nv), ``gravity`` (n, nv): torques at rest. ``balanced``: gravity acts on no joint, or is
-    balanced. ``independent``: how many are independent of each other, at least.
+    balanced. ``independent``: how many are independent of each other, at least; ``positions``: how
+    many positions of a cluster they have, at least, as few are left of narrowed ranges.
     """
 
     state: State
@@ -135,6 +144,7 @@ class ExactStates:
     size: float
     balanced: bool
     independent: int
+    positions: int
     _on: dict[tuple[int, ...], TreeStates] = field(default_factory=dict, repr=False)
 
     def anew(self) -> ExactStates:
@@ -247,7 +257,10 @@ def exact_states(
     a = np.einsum("nij,nj->ni", up, draws[1]) - np.einsum("nij,nj->ni", back, along)
     tau = as_array(forces_at(state, unstack(a)), n)
     independent = min((each.independent for each in trees), default=n)
-    return ExactStates(state, q, v, a, tau, mass, gravity, size, balanced, min(n, independent))
+    positions = min((len(each.others) for each in trees), default=n)
+    return ExactStates(
+        state, q, v, a, tau, mass, gravity, size, balanced, min(n, independent), min(n, positions)
+    )
 
 
 def _configurations(
@@ -347,7 +360,7 @@ class Measure:
                 mine = [x[k] if np.ndim(x) == 2 else x for x in map(np.asarray, found)]
                 ddt = as_array(mine, len(states.t))
                 for name, off in self.relative(models[i], states, ddt).items():
-                    result[i][name] = Error.of(off, self.states.independent)
+                    result[i][name] = Error.of(off, self.states)
         return result
 
     def of_followers(self, tree: TreeMap) -> dict[str, Error]:
@@ -357,7 +370,7 @@ class Measure:
         """
         states = self.states.on(tree)
         off = self.relative(tree.model, states, states.ddt)
-        return {name: Error.of(each, self.states.independent) for name, each in off.items()}
+        return {name: Error.of(each, self.states) for name, each in off.items()}
 
     def relative(self, tree: Model, states: TreeStates, ddt: Array) -> dict[str, Array]:
         """Relative errors (n, velocities) of each joint, of a tree's accelerations (n, tree.nv)."""

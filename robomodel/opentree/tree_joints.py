@@ -249,18 +249,21 @@ def sheet(model: Model, bodies: tuple[int, ...]) -> Reachable:
 def _dips(x: Array, sizes: Array) -> list[tuple[float, float]]:
     """Where sizes (n,) have a minimum, over positions (n,) of a joint, and are beside it.
 
-    They are less than :data:`CHANGE` of what they are on both sides, up to :data:`NEAR` of it.
+    They are less than :data:`CHANGE` of what they are on both sides, up to :data:`NEAR` of it, and
+    there within what the minimum is such a share of: a distance x beside it they are
+    √(least² + (k x)²), and rates have changed beyond.
     """
     order = np.argsort(x)
     x, sizes = x[order], sizes[order]
     left, right = np.maximum.accumulate(sizes), np.maximum.accumulate(sizes[::-1])[::-1]
     shares = sizes / np.minimum(left, right)
     edges = np.flatnonzero(np.diff(np.concatenate([[0], (shares < NEAR).astype(int), [0]])))
-    return [
-        (float(x[i]), float(x[j - 1]))
-        for i, j in zip(edges[::2], edges[1::2], strict=True)
-        if np.min(shares[i:j]) < CHANGE
-    ]
+    found = []
+    for i, j in zip(edges[::2], edges[1::2], strict=True):
+        if (least := np.min(shares[i:j])) < CHANGE:
+            near = x[i:j][shares[i:j] * CHANGE <= least]
+            found.append((float(near[0]), float(near[-1])))
+    return found
 
 
 def _pits(x: Array, sizes: Array) -> Mask:
