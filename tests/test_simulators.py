@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import re
 
+import mujoco
 import numpy as np
 import pytest
+from mujoco_oracle import full_mass_matrix
 from test_tree_fit import leg
 
 import robomodel as rm
@@ -74,6 +76,33 @@ def test_belts_are_tendons_in_mujoco_alone() -> None:
     assert sections
     assert '<joint joint="knee_link_joint" coef="12"/>' in data["text"]
     assert "fixed" not in for_simulator(rm.robots.load("belt_leg"), "isaaclab")[1]["text"]
+
+
+FOLLOWER = """<mujoco><worldbody>
+<body><joint name="a" axis="0 1 0"/><geom size=".1" pos=".2 0 0"/>
+<body pos=".4 0 0"><joint name="b" axis="0 1 0" armature="0.03"/><geom size=".1" pos=".2 0 0"/>
+</body></body></worldbody>
+<equality><joint joint1="b" joint2="a" polycoef="0.1 -2 0 0 0"/></equality>
+<actuator><motor name="m" joint="a" ctrlrange="-1 1"/></actuator></mujoco>"""
+
+
+@pytest.mark.parametrize("simulator", ALL)
+def test_joints_that_follow_have_the_armature_of_the_file(simulator: str) -> None:
+    """With what is printed, MuJoCo's inertia at the joint that leads is the robot's."""
+    model = rm.load(FOLLOWER)
+    sections, data = for_simulator(model, simulator)
+    armature = {each.joint: each.armature for each in data["fields"]}
+    bare = mujoco.MjModel.from_xml_string(FOLLOWER.replace('armature="0.03"', ""))
+    state = mujoco.MjData(bare)
+    state.qpos[:] = model.joint_positions(model.neutral())["a"], 0.0
+    state.qpos[1] = 0.1 - 2.0 * state.qpos[0]
+    mujoco.mj_forward(bare, state)
+    mass = full_mass_matrix(bare, state) + np.diag([armature["a"], armature["b"]])
+    ratios = np.array([1.0, -2.0])
+    assert ratios @ mass @ ratios == pytest.approx(rm.crba(model, model.neutral())[0, 0])
+    assert ("0.03" in data["text"]) == (simulator in ("mujoco", "genesis", "pinocchio"))
+    told = "they have armatures, too: that of b is 0.03" in str(sections)
+    assert told == (simulator not in ("mujoco", "genesis", "pinocchio"))
 
 
 def test_wrong_words(run) -> None:

@@ -35,6 +35,7 @@ from robomodel.opentree.tree_joints import ClusterTree, polynomial
 from robomodel.reports.document import Bullets, Cell, Section, Table
 from robomodel.reports.plots import Line, Plot, bounded
 from robomodel.scalars import unstack
+from robomodel.tolerances import NOTHING
 
 Simulator = Literal["mujoco", "mjlab", "isaaclab", "genesis", "pinocchio", "drake"]
 
@@ -70,7 +71,10 @@ class JointFields:
 
 
 def joint_fields(made: OpenTree, gains: Gains | None = None) -> list[JointFields]:
-    """Settings of each joint of one freedom that moves in a tree with links as they are."""
+    """Settings of each joint of one freedom that moves in a tree with links as they are.
+
+    Then those of joints that follow and have an armature of their own in the file.
+    """
     single = {joint.name for joint in made.basis.view.joints if joint.nv == 1}
     idle = _undriven(made)
     fields = []
@@ -85,6 +89,13 @@ def joint_fields(made: OpenTree, gains: Gains | None = None) -> list[JointFields
                 _both_ways(limit.least_velocity, limit.velocity),
                 (limit.least_effort + 0.0, limit.effort), pair, each.joint not in idle,
             ))  # fmt: skip
+    follow = (made.basis.view.joints[each.body].name for each in made.basis.followers)
+    for name in follow:
+        if armature := made.armature.get(name):
+            limit = made.limits[name]
+            speed = _both_ways(limit.least_velocity, limit.velocity)
+            fields.append(JointFields(name, armature, armature, armature, 0.0, speed, (0.0, 0.0),
+                                      driven=False))  # fmt: skip
     return fields
 
 
@@ -438,7 +449,10 @@ def _pasted_followers(lumped: OpenTree) -> list[str]:
     return [
         f"{each.terms[0][0]} = "
         + " + ".join(
-            [f"{each.offset:.6g}", *(f"{-k / each.terms[0][1]:.6g} {n}" for n, k in each.terms[1:])]
+            [
+                f"{0.0 if abs(each.offset) <= NOTHING else each.offset:.6g}",
+                *(f"{-k / each.terms[0][1]:.6g} {n}" for n, k in each.terms[1:]),
+            ]
         )
         for each in ties
         if not each.coefficients[2:]
@@ -519,7 +533,7 @@ def _map_section(each: MotorMap) -> Section:
     rows: list[list[Cell]] = [list(row) for row in each.rows]
     terms = " + ".join(f"{c:.6g} x^{n}" for n, c in enumerate(each.coefficients))
     return Section(
-        f"{each.motor} for {each.joint} = x: ratio {terms}, within {percent(each.error)} of 1",
+        f"{each.motor} for {each.joint} = x: ratio {terms}, within {each.error:.2g}",
         [Table(["position", "ratio", "torque at most, both ways"], rows, 5)],
     )
 
