@@ -154,6 +154,25 @@ def test_a_motor_without_any_force_is_refused() -> None:
             rm.load(arm("", more=f'<motor effort="0"{more}/>'))
 
 
+def test_an_actuator_that_its_joint_leaves_no_force_is_none() -> None:
+    """It pulls, and its joint lets only pushes through: MuJoCo gives nothing; files can be read."""
+    body = '<body><joint name="j" axis="0 1 0" actuatorfrcrange="0 5"/><geom size="0.1"/></body>'
+    motor = '<motor name="m" joint="j" ctrlrange="0 2" gear="-3"/>'
+    text = f"<mujoco><worldbody>{body}</worldbody><actuator>{motor}</actuator></mujoco>"
+    simulated = mujoco.MjModel.from_xml_string(text)
+    data = mujoco.MjData(simulated)
+    data.ctrl[:] = 2.0
+    mujoco.mj_forward(simulated, data)
+    assert data.qfrc_actuator[0] == 0.0
+    with pytest.warns(rm.DescriptionWarning, match="leave it no force"):
+        model = rm.load(text)
+    assert not model.actuators
+    for write in (rm.write_urdf, rm.write_sdf, rm.write_usd):
+        stream = io.StringIO()
+        write(model, stream)
+        assert rm.load(stream.getvalue()).nv == 1
+
+
 def test_a_limit_of_speed_of_zero_is_a_placeholder() -> None:
     """As in the same file without it: motors, torques at speed, states, control and open trees."""
     zero, none = (rm.load(arm(f'effort="5"{x}', f'effort="5"{x}')) for x in (' velocity="0"', ""))

@@ -365,7 +365,12 @@ class Actuators(CompiledSection):
             tag = self._tag(number)
             name, source = self.elements.called("actuator", number, tag)
             terms, gear = self._drives(number)
-            if why := self._why_none(number):
+            why, motor = self._why_none(number), None
+            if not why:
+                motor = self.motors.of_actuator(number, name, terms, gear, source)
+            if motor is not None and not motor.least_effort < motor.effort:
+                why, motor = "its limits and those of what it acts on leave it no force", None
+            if why:
                 terms = None
                 self.elements.warn_at(
                     f"it is not among the robot's actuators: {why}; those act on hinges, slides "
@@ -378,7 +383,6 @@ class Actuators(CompiledSection):
                 for joint, k in terms or ()
                 if joint not in self.ties.locked
             )
-            motor = self.motors.of_actuator(number, name, terms, gear, source)
             reduction = gear if terms else None
             gains = self.motors.gains(number) if terms else (0.0, 0.0)
             actuator = Actuator(name, reduction=reduction, motor=motor, gains=gains)
