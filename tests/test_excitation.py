@@ -232,7 +232,7 @@ def test_limits_hold_for_forces_through_lossy_gears() -> None:
     """Motors give more than inverse dynamics without losses says; requested limits hold too."""
     text = BELT.replace('backdrive="0.75"/>', 'backdrive="0.75"/><motor effort="0.7"/>')
     model = rm.load(text.replace('"0.85"', '"0.5"'))
-    found = quickly(model, torque={"knee": 1.6}, velocity=8.0, acceleration=60.0, steps=4)
+    found = quickly(model, torque={"knee": 1.6}, velocity=8.0, acceleration=60.0, steps=6)
     u = rm.dynamics.motor_forces(model, found.q, found.v, found.a)
     given = np.einsum("tij,tj->ti", rm.actuator_map(model, found.q), u)
     assert np.allclose(found.tau, given, rtol=0.0, atol=1e-12)

@@ -642,15 +642,13 @@ def kept_none(model: Model) -> Mask:
     """Which inertial parameters (10 · bodies,) a fit leaves at zero, as bodies lack them."""
     nominal = parameters(model).values[: BODY * len(model.bodies)].reshape(-1, BODY)
     length = POINT_EXTENT * length_of(model)
-    return np.array([_lacks(possible(each, length)) for each in nominal], dtype=bool).ravel()
+    counts = np.array([_lacking(possible(each, length)) for each in nominal], dtype=np.intp)
+    return (np.arange(BODY) < counts[:, None]).ravel()
 
 
-def _lacks(physical: Array) -> Mask:
-    """Which of its inertial parameters (10,) a body lacks, without mass or without any."""
-    lacks = np.zeros(BODY, dtype=bool)
-    if physical[0] == 0.0:
-        lacks[: 4 if physical[4:].any() else BODY] = True
-    return lacks
+def _lacking(physical: Array) -> int:
+    """How many of its first parameters (10,) a body lacks: without mass four, or all."""
+    return 0 if physical[0] else 4 if physical[4:].any() else BODY
 
 
 def _bodies(
@@ -667,7 +665,8 @@ def _bodies(
         if not changing[at].any():
             continue
         physical = possible(nominal[at], length)
-        lacks = _lacks(physical)
+        lacks = np.zeros(BODY, dtype=bool)
+        lacks[: _lacking(physical)] = True
         if (named[at] & lacks).any():
             what = "mass" if physical[4:].any() else "mass and no inertia"
             raise ValueError(
