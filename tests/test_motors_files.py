@@ -465,9 +465,42 @@ def test_joints_limit_what_their_motors_give_together(ends: tuple[int, int]) -> 
             assert (torque == pytest.approx(end[0])) == bounded
 
 
+@pytest.mark.parametrize("ends", ["-10 10", "-8 0", "-30 40"])
+@pytest.mark.parametrize("at", ["j", "k"])
+def test_joints_that_follow_limit_what_their_motors_give_together(at: str, ends: str) -> None:
+    """Of a leader, or of what follows it at -2 times: of either the other one has a motor, too.
+
+    By virtual work on what MuJoCo's joints get; in trees, too, and in rows of reports.
+    """
+    tie = '<equality><joint joint1="k" joint2="j" polycoef="0 -2 0 0 0"/></equality></mujoco>'
+    motors = (
+        PAIR
+        if at == "j"
+        else PAIR.translate({ord("j"): "k", ord("k"): "j"}).replace("koint", "joint")
+    )
+    limit = f'actuatorfrcrange="{ends}"'
+    text = mjcf(motors, joint=limit if at == "j" else "")
+    if at == "k":
+        text = text.replace('<joint name="k"', f'<joint name="k" {limit}')
+    text = text.replace("</mujoco>", tie)
+    simulated = given(text) @ [1.0, -2.0]
+    expected = [simulated.min()], [simulated.max()]
+    model = rm.load(text)
+    assert model.dof_names == ("j",)
+    trees = []
+    for write in (rm.write_urdf, rm.write_mjcf):
+        stream = io.StringIO()
+        write(model, stream, approximate=True)
+        trees.append(rm.load(stream.getvalue()))
+    for each in (model, *trees):
+        np.testing.assert_allclose(rm.torque_limits(each, each.neutral()), expected)
+    (row,) = rm.actuation(model).joints
+    assert (row.limits.least_effort, row.limits.effort) == pytest.approx(np.ravel(expected))
+
+
 def test_what_limits_several_motors_beside_ties_is_said() -> None:
     """A joint's limit that the model has of each motor alone, and a tendon's."""
-    tie = '<equality><joint joint1="k" joint2="j"/></equality></mujoco>'
+    tie = '<equality><joint joint1="k" joint2="j" polycoef="0 1 0.1 0 0"/></equality></mujoco>'
     text = mjcf(PAIR, joint='actuatorfrcrange="-10 10"').replace("</mujoco>", tie)
     with pytest.warns(rm.DescriptionWarning, match="limits what 'm', 'n' give together; here"):
         model = rm.load(text)

@@ -20,7 +20,7 @@ from robomodel.description import (
 from robomodel.description import Actuator as ActuatorEnd
 from robomodel.description.transmissions import SIMPLE, actuator_terms, carried, without_zeros
 from robomodel.dynamics.actuators.envelopes import JointLimits, carrying, follow, joint_limits
-from robomodel.dynamics.actuators.limbs import is_driven, tied_efforts
+from robomodel.dynamics.actuators.limbs import file_efforts, is_driven
 from robomodel.dynamics.kinematics.state import neutral_jacobian
 from robomodel.dynamics.lumped import select
 from robomodel.errors import warn_at
@@ -102,9 +102,9 @@ def _limited_end(
 def with_motors_at_neutral(model: Model, tree: Description) -> Description:
     """The open tree with the model's actuators on the joints that move, by ratios at neutral.
 
-    Joints that motors share, on tendons, keep the file's limits of effort, beside what motors of
-    followers give: motors have their own, and the least over the range would clip what they give
-    together where ratios are larger.
+    Joints that motors share, on tendons, keep the file's limits of effort, and what motors of
+    followers give beside: motors have their own, and the least over the range would clip what they
+    give together where ratios are larger.
     """
     scalar = {joint.name for joint in tree.joints if joint.type in ONE_DOF}
     drives: dict[str, list[int]] = {}  # for each joint, the numbers of joints its actuators move
@@ -141,12 +141,9 @@ def with_motors_at_neutral(model: Model, tree: Description) -> Description:
 
 
 def _with_effort_of_file(model: Model, joint: Joint) -> Limits:
-    """The limits of a joint, with the file's of effort beside what followers' motors give."""
-    body = model.joint_names.index(joint.name)
-    back, ahead = tied_efforts(model, body)
-    filed = model.joints[body]
-    least, most = filed.least_effort - back, filed.effort_limit + ahead
-    return replace(joint.limits, effort=most, effort_lower=None if least == -most else least)
+    """The limits of a joint, with those of effort that the file leaves it."""
+    back, most = file_efforts(model, model.joint_names.index(joint.name))
+    return replace(joint.limits, effort=most, effort_lower=None if back == most else 0.0 - back)
 
 
 @cached_on_model

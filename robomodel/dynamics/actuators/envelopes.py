@@ -24,13 +24,13 @@ from robomodel.dynamics.actuators.limbs import (
     beside,
     columns_of,
     condition,
+    file_efforts,
     is_driven,
     loose,
     motions,
     motor_rows,
     rowed,
     singular_places,
-    tied_efforts,
     tied_speeds,
     torque_map,
     unit_rates,
@@ -102,7 +102,7 @@ class JointLimits:
         constant: Torque and speed are the same along the line.
         passive: Motors are too few to give it torque alone, so torques are whatever others take.
         tied: See :func:`robomodel.dynamics.actuators.limbs.tied_speeds`.
-        beside: See :func:`robomodel.dynamics.actuators.limbs.tied_efforts`.
+        file_efforts: See :func:`robomodel.dynamics.actuators.limbs.file_efforts`.
     """
 
     joint: str
@@ -117,7 +117,7 @@ class JointLimits:
     constant: bool
     passive: bool
     tied: TiedSpeeds
-    beside: tuple[float, float]
+    file_efforts: tuple[float, float]
 
     @property
     def lower(self) -> float:
@@ -140,12 +140,6 @@ class JointLimits:
         return "loop" if self.reach.upper_end.kind == "dead point" else self.reach.upper_by
 
     @property
-    def file_efforts(self) -> tuple[float, float]:
-        """The sizes of the least and the greatest effort that the file's limits let motors give."""
-        back, ahead = self.beside
-        return back - self.file_limits.least_effort, ahead + self.file_limits.effort
-
-    @property
     def limits(self) -> Limits:
         """The limits of the open tree: the tighter of these and the file's.
 
@@ -154,11 +148,12 @@ class JointLimits:
         file = self.file_limits
         ends = max(self.lower, file.lower), min(self.upper, file.upper)
         velocity = _tighter(min(self.velocity, self.tied.ahead), file.velocity)
-        filed = self.file_efforts
-        effort = _tighter(self.effort, filed[1], not self.actuators)
+        none = not self.actuators
+        effort_back, effort = map(_tighter, (self.effort_back, self.effort), self.file_efforts,
+                                  (none, none), self.file_efforts[::-1])  # fmt: skip
         back = (
             _tighter(min(self.velocity_back, self.tied.back), -file.least_velocity),
-            _tighter(self.effort_back, filed[0], not self.actuators),
+            effort_back,
         )
         return Limits(
             *(ends if ends[0] <= ends[1] else (file.lower, file.upper)),
@@ -266,12 +261,13 @@ def _same(one: float, other: float) -> bool:
     return one == other or abs(one - other) <= SAME * max(one, other)
 
 
-def _tighter(computed: float, filed: float, idle: bool = True) -> float:
+def _tighter(computed: float, filed: float, idle: bool = True, back: float = 0.0) -> float:
     """The smaller limit; the file's if they differ by rounding alone.
 
-    The file's limit 0, which joints without a motor (``idle``) have, limits nothing that motors do.
+    The file's limit 0, which joints without a motor (``idle``) have, limits nothing that motors do,
+    if it is zero ``back``, too.
     """
-    if filed == 0.0 and computed > 0.0 and not (idle and math.isinf(computed)):
+    if filed == back == 0.0 and computed > 0.0 and not (idle and math.isinf(computed)):
         return computed
     return filed if computed >= filed * (1.0 - SAME) else computed
 
@@ -462,7 +458,7 @@ def joint_limits(model: Model, body: int) -> JointLimits:
         constant=all(bool(np.ptp(x) <= SAME * np.max(x)) if len(x) else True for x in finite),
         passive=line.passive,
         tied=tied_speeds(model, body),
-        beside=tied_efforts(model, body),
+        file_efforts=file_efforts(model, body),
     )  # fmt: skip
 
 
@@ -532,8 +528,7 @@ def efforts_at(model: Model, bodies: Sequence[int], q: Array) -> dict[int, Array
     """
     maps, result = dict[tuple[int, ...], Array](), dict[int, Array]()
     for body in bodies:
-        joint, cluster = model.joints[body], model.clusters[model.nodes[body].cluster]
-        around = beside(model, body)
+        cluster, around = model.clusters[model.nodes[body].cluster], beside(model, body)
         if not is_driven(model, body):
             result[body] = np.full(len(q), np.inf)
             continue
@@ -544,8 +539,7 @@ def efforts_at(model: Model, bodies: Sequence[int], q: Array) -> dict[int, Array
             maps[around] = torque_map(model, rates, cluster)
         sides, _, passive = _torques(model, maps[around], around.index(body))
         most = np.full(len(maps[around]), np.inf) if passive else np.minimum(*sides)
-        back, ahead = tied_efforts(model, body)
-        filed = back - joint.least_effort, ahead + joint.effort_limit
+        filed = file_efforts(model, body)
         efforts = [_tighter(float(x), min(filed)) for x in np.where(np.isnan(most), np.inf, most)]
         result[body] = np.broadcast_to(np.array(efforts), (len(q),)).copy()
     return result

@@ -18,9 +18,8 @@ from typing import NamedTuple
 import numpy as np
 
 from robomodel.arrays import Array
-from robomodel.description import pushes
 from robomodel.description.transmissions import actuator_terms
-from robomodel.dynamics.actuators.maps import efforts
+from robomodel.dynamics.actuators.maps import together
 from robomodel.mechanism.roots import last_before
 from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import Cluster, spanning_start
@@ -127,27 +126,15 @@ def tied_speeds(model: Model, body: int) -> TiedSpeeds:
     return found
 
 
-@cached_on_model
-def tied_efforts(model: Model, body: int) -> tuple[float, float]:
-    """The sizes of the least and the greatest that motors of followers give beside a joint's own.
+def file_efforts(model: Model, body: int) -> tuple[float, float]:
+    """The sizes of the least and the greatest effort that limits of the file leave a joint.
 
-    Its limit of effort bounds what motors of its own give, where it has any; those of joints at a
-    constant ratio to it push beside these. Zero in clusters of several freedoms, and of linkages.
+    Its own limit bounds what motors of its own give, those of joints at a constant ratio to it push
+    beside these.
     """
-    joint, cluster = model.joints[body], model.clusters[model.nodes[body].cluster]
-    if cluster.varies or cluster.nv != 1 or not pushes(joint.effort_limit, joint.effort_lower):
-        return 0.0, 0.0
-    driven = [set(dict(each.terms)) for each in model.actuators]
-    others = [n for n, names in enumerate(driven) if names and names <= {*cluster.joints}
-              and joint.name not in names]  # fmt: skip
-    if not others or {joint.name} not in driven:
-        return 0.0, 0.0
-    rates = unit_rates(model, cluster, start_of(model, cluster), columns_of(model, cluster, [body]))
-    ratios = (motor_rows(model)[others][:, cluster.spanning_v] @ rates[0])[:, 0]
-    low, high = (ends[others] for ends in efforts(model))
-    with np.errstate(invalid="ignore"):
-        given = np.where(ratios == 0.0, 0.0, np.stack([low * ratios, high * ratios]))
-    return -float(np.sum(np.min(given, axis=0))), float(np.sum(np.max(given, axis=0)))
+    joint = model.joints[body]
+    least, most = together(model, body, own=True) or (joint.least_effort, joint.effort_limit)
+    return 0.0 - least, most
 
 
 @cached_on_model

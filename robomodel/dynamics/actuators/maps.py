@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from robomodel.arrays import Array
 from robomodel.description import pushes
 from robomodel.dynamics.actuators.simplex import greatest_alone
-from robomodel.dynamics.kinematics.state import Configuration
+from robomodel.dynamics.kinematics.state import Configuration, neutral_jacobian
 from robomodel.errors import UnknownNameError, check_names
 from robomodel.mechanism.joints import Revolute
 from robomodel.model.actuators import Actuator
@@ -178,32 +178,69 @@ def _at_rest(model: Model) -> tuple[Array, Array]:
     return np.array(least), np.array([value_of(driving(each, 0.0)) for each in model.actuators])
 
 
-def efforts(model: Model) -> tuple[Array, Array]:
-    """Least and greatest force of each actuator (nu) at rates at which speed takes none of it.
+def effort(actuator: Actuator) -> tuple[float, float]:
+    """Least and greatest force of an actuator at rates at which speed takes none of it.
 
     They are those at rest, but of motors that turn one way only, which brake both ways.
     """
-    back = [-value_of(driving(each.backwards, -1.0)) for each in model.actuators]
-    return np.array(back), np.array([value_of(driving(each, -1.0)) for each in model.actuators])
+    return -value_of(driving(actuator.backwards, -1.0)), value_of(driving(actuator, -1.0))
+
+
+def efforts(model: Model) -> tuple[Array, Array]:
+    """The same of each actuator (nu)."""
+    ends = np.array([effort(each) for each in model.actuators]).reshape(-1, 2)
+    return ends[:, 0], ends[:, 1]
 
 
 @cached_on_model
 def shared(model: Model) -> dict[int, tuple[float, float]]:
-    """Coordinates that several motors drive, with their joint's limits of what these give together.
-
-    They are joints, not of linkages, whose motors drive nothing else, nor others their clusters.
-    """
-    joints = {x.name: x for x in model.joints if x.nv == 1}
-    driven = [set(dict(each.terms)) for each in model.actuators]
+    """Coordinates with limits of what motors give them together, see :func:`together`."""
     result = {}
-    for i, name in enumerate(model.dof_names):
-        if name not in joints or sum(name in names for names in driven) < 2:
-            continue
-        joint, cluster = joints[name], next(x for x in model.clusters if name in x.joints)
-        alone = all(names == {name} for names in driven if names & set(cluster.joints))
-        if alone and not cluster.varies and pushes(joint.effort_limit, joint.effort_lower):
-            result[i] = joint.least_effort, joint.effort_limit
+    for body, (joint, node) in enumerate(zip(model.joints, model.nodes, strict=True)):
+        if node.joint.nv == 1 and joint.name in model.dof_names:
+            least, most = together(model, body) or (-math.inf, math.inf)
+            if math.isfinite(least) or math.isfinite(most):
+                result[model.dof_names.index(joint.name)] = least, most
     return result
+
+
+def together(model: Model, body: int, *, own: bool = False) -> tuple[float, float] | None:
+    """The least and the greatest force that limits of effort let motors give a joint together.
+
+    A joint's limit bounds what several motors give it; ``own``: that of this joint a single motor
+    of it, too. Infinite where no limit is tighter than motors. None where the motors that turn with
+    the joint drive others as well, or at ratios that vary, or where there are none.
+    """
+    cluster, name = model.clusters[model.nodes[body].cluster], model.joints[body].name
+    if cluster.varies:
+        return None
+    rows = {x: neutral_jacobian(model)[model.nodes[b].v]
+            for x, b in zip(cluster.joints, cluster.bodies, strict=True)}  # fmt: skip
+    moving = {x: set(np.flatnonzero(np.abs(row) > NOTHING).tolist()) for x, row in rows.items()}
+    driven: dict[str, list[Actuator]] = {}
+    for each in model.actuators:
+        turning = [x for x, _ in each.terms if moving.get(x, set()) & moving[name]]
+        if turning and (len(each.terms) > 1 or len(moving[turning[0]]) > 1):
+            return None
+        if turning:
+            driven.setdefault(turning[0], []).append(each)
+    if not driven or len(moving[name]) != 1:
+        return None
+    joints, (column,) = {each.name: each for each in model.joints}, moving[name]
+    if own and driven.keys() == {name}:
+        return joints[name].least_effort, joints[name].effort_limit
+    least, most, bound = 0.0, 0.0, False
+    for other, its in driven.items():
+        ends = np.sum(
+            [np.sort(np.multiply(each.terms[0][1], effort(each))) for each in its], axis=0
+        )
+        filed = joints[other].least_effort, joints[other].effort_limit
+        if pushes(filed[1], filed[0]) and (len(its) > 1 or (own and other == name)):
+            bound = bound or bool(ends[0] < filed[0] or filed[1] < ends[1])
+            ends = np.clip(ends, *filed)
+        low, high = np.sort(ends * (rows[other][column] / rows[name][column]))
+        least, most = least + float(low), most + float(high)
+    return (least, most) if bound else (-math.inf, math.inf)
 
 
 def motors(

@@ -163,14 +163,10 @@ class Motors(CompiledSection):
         model = self.model
         if not set(model.actuator_trntype.tolist()) <= {*_DRIVES_JOINT}:
             return False
-        tied = set[int]()
-        for kind, one, other, data in zip(
-            model.eq_type, model.eq_obj1id, model.eq_obj2id, model.eq_data, strict=True
-        ):
-            if kind != mujoco.mjtEq.mjEQ_JOINT or data[2:5].any():
-                return False
-            tied |= {int(one), int(other)}
-        return joint not in tied or not tied & {*model.actuator_trnid[:, 0].tolist()} - {joint}
+        return all(
+            kind == mujoco.mjtEq.mjEQ_JOINT and not data[2:5].any()
+            for kind, data in zip(model.eq_type, model.eq_data, strict=True)
+        )
 
     def _beside(self, number: int) -> list[int]:
         """The actuators that act on the same joint or tendon as this one, itself among them."""
