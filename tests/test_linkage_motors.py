@@ -125,6 +125,8 @@ def test_motors_of_followers_stay_in_open_trees(
     assert dict(tree.actuators[-1].terms) == {"a": -6.0}
     (row,) = rm.actuation(model).joints
     assert row.limits.effort == pytest.approx(ends[1])
+    told = "bounds motors of its own alone; with those of joints that follow it gets 9 N m"
+    assert (told in str(rm.actuation(model))) == (effort == 5.0)
     for robot_ in (model, tree):
         np.testing.assert_allclose(np.ravel(rm.torque_limits(robot_, robot_.neutral())), ends)
 

@@ -450,13 +450,10 @@ def _joint_notes(each: JointEnvelope) -> Iterator[str]:
                 f"{each.joint}: its limit of {word} is that of '{by}', which turns with it: "
                 f"{_with(other, speed)}"
             )
-    rows = [
-        ("effort", each.effort, filed.effort, ahead, force),
-        ("velocity", each.velocity, filed.velocity, filed.velocity, speed),
-    ]
+    rows = [("effort", each.effort, filed.effort, ahead, force),
+            ("velocity", each.velocity, filed.velocity, filed.velocity, speed)]  # fmt: skip
     if {filed.effort_lower, own.effort_lower} != {None}:
-        least = -filed.least_effort
-        rows.append(("effort backwards", each.effort_back, least, back, force))
+        rows.append(("effort backwards", each.effort_back, -filed.least_effort, back, force))
     if {filed.velocity_lower, own.velocity_lower} != {None}:
         least = -filed.least_velocity
         rows.append(("velocity backwards", each.velocity_back, least, least, speed))
@@ -466,11 +463,13 @@ def _joint_notes(each: JointEnvelope) -> Iterator[str]:
                 f"{each.joint}: the file promises {word} {_with(promised, unit)}, the motor gives "
                 f"{_with(here, unit)}"
             )
-        elif math.isfinite(here) and here * (1.0 - SAME) > most > 0.0:
-            yield (
-                f"{each.joint}: the file's limit of {word}, {_with(promised, unit)}, is tighter "
-                f"than what the motor gives, {_with(here, unit)}"
-            )
+        elif math.isfinite(here) and here * (1.0 - SAME) > promised > 0.0:
+            which = "is tighter than what the motor gives,"
+            if most > promised:
+                which = "bounds motors of its own alone; with those of joints that follow it gets"
+            given = _with(min(here, most) if most > promised else here, unit)
+            limit = _with(promised, unit)
+            yield f"{each.joint}: the file's limit of {word}, {limit}, {which} {given}"
 
 
 def _four_bars(study: Actuation) -> Table:
