@@ -799,3 +799,95 @@ def test_limits_of_a_tree_are_the_robots_whose_rods_spin() -> None:
         for each in limb_ranges(given.basis.limiting, names):
             ends = given.limits[each.joint]
             assert (ends.lower, ends.upper) == pytest.approx((each.lower, each.upper), abs=1e-9)
+
+
+def ankle(kind: str, more: str) -> rm.Model:
+    """Pitch and roll of a foot by two actuators between universal joints and balls."""
+    slim = (
+        '<inertial><mass value="0.05"/><inertia ixx="1e-5" iyy="1e-5" izz="1e-5" ixy="0" ixz="0" '
+        'iyz="0"/></inertial>'
+    )
+    parts = [link("cross", slim), link("foot"), joint("pitch", "base", "cross", axis=Y),
+             joint("roll", "cross", "foot", axis="1 0 0")]  # fmt: skip
+    for side, y in (("l", 0.05), ("r", -0.05)):
+        u, barrel, rod = (f"{name}_{side}" for name in ("u", "barrel", "rod"))
+        parts += [
+            *(link(name, slim) for name in (u, barrel, rod)),
+            joint(f"pitch_{side}", "base", u, f"-0.06 {y} 0.3", axis=Y),
+            joint(f"roll_{side}", u, barrel, axis="1 0 0"),
+            joint(side, barrel, rod, "0 0 -0.3", axis="0 0 -1", kind=kind,
+                  more=more),
+            loop(f"ball_{side}", "spherical", rod, "foot", "0 0 0", f"-0.06 {y} 0", more=""),
+        ]  # fmt: skip
+    return rm.load(robot(*parts))
+
+
+@pytest.mark.slow
+def test_fine_screws_move_an_ankle_as_slides_do() -> None:
+    pitch = 0.002 / math.tau
+    slides = ankle("prismatic", limits(-0.045, 0.045))
+    ends = limits(-0.045 / pitch, 0.045 / pitch)
+    screws = ankle("screw", f'{ends}<pitch value="{pitch!r}"/>')
+    assert rm.limb_joints(screws) == rm.limb_joints(slides) == ("pitch", "roll")
+    for name in ("pitch", "roll"):
+        one, other = (rm.joint_range(model, name) for model in (slides, screws))
+        assert (other.lower, other.upper) == pytest.approx((one.lower, one.upper), abs=1e-6)
+        assert other.lower_by == one.lower_by
+    drawn = [np.array([x.random_configuration(k) for k in range(40)]) for x in (slides, screws)]
+    for name in ("pitch", "roll"):
+        spread = [np.std(x.joint_positions(q)[name])
+                  for x, q in zip((slides, screws), drawn, strict=True)]  # fmt: skip
+        assert spread[1] == pytest.approx(spread[0], rel=0.2)
+    assert all(map(screws.is_reachable, drawn[1][:8]))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("thread", "travel"), [(0.002, 0.06), (0.002, 0.3), (-0.03, 0.06)])
+def test_fine_screws_move_links_as_slides_do(thread: float, travel: float) -> None:
+    """A spindle in a bearing moves a nut, whose rod moves an arm: the arm is the limb.
+
+    Its pin stands at most as high above the spindle as the rod is long, which is a dead point, and
+    goes as far as the nut in closed form.
+    """
+    pitch = thread / math.tau
+    slim = (
+        '<inertial><mass value="0.3"/><inertia ixx="1e-5" iyy="1e-3" izz="1e-3" ixy="0" ixz="0" '
+        'iyz="0"/></inertial>'
+    )
+    ends = f'<limit lower="{-travel / abs(pitch)!r}" upper="{travel / abs(pitch)!r}"/>'
+    model = rm.load(
+        robot(
+            *(link(name, slim) for name in ("spindle", "nut", "rod")), link("arm"),
+            joint("spin", "base", "spindle", axis="1 0 0"),
+            joint("screw", "spindle", "nut", "0.1 0 0", kind="screw", axis="1 0 0",
+                  more=f'{ends}<pitch value="{pitch!r}"/>'),
+            joint("pin", "nut", "rod"),
+            joint("knee", "base", "arm", "0.2 0.15 0"),
+            loop("eye", "revolute", "rod", "arm", "0.1 0.05 0", "0 -0.1 0"),
+        )
+    )  # fmt: skip
+    rod = math.hypot(0.1, 0.05)
+    dead = math.acos((0.15 - rod) / 0.1)
+
+    def nut(knee: float, side: float) -> float:
+        x, y = 0.2 + 0.1 * math.sin(knee), 0.15 - 0.1 * math.cos(knee)
+        return x + side * math.sqrt(max(0.0, rod**2 - y**2)) - 0.1
+
+    assert rm.limb_joints(model) == ("knee",)
+    (reach,) = [rm.joint_range(model, "knee")]
+    assert reach.lower == pytest.approx(-dead, abs=1e-8)
+    if travel < 0.2:
+        assert nut(reach.upper, -1.0) == pytest.approx(travel, abs=1e-9)
+    else:
+        assert reach.upper == pytest.approx(dead, abs=1e-8)
+    q = np.array([model.random_configuration(k) for k in range(6)])
+    at = model.joint_positions(q)
+    for knee, turns in zip(at["knee"].tolist(), at["screw"].tolist(), strict=True):
+        assert min(abs(nut(knee, side) - pitch * turns) for side in (1.0, -1.0)) < 1e-9
+    q[:, model.joint_names.index("spin")] += math.tau * np.arange(-2, 4)  # in the same places
+    assert all(map(model.is_reachable, q))
+    anywhere = np.array([model.random_configuration(k, branch="any") for k in range(24)])
+    assert np.ptp(pitch * model.joint_positions(anywhere)["screw"]) > 0.05  # not by the last turn
+    (linkage,) = rm.validate(model).linkages
+    kinds = {event.kind for sweep in linkage.sweeps for event in sweep.singularities}
+    assert kinds == {"dead point"}

@@ -21,9 +21,15 @@ from robomodel.arrays import Array, median, quantile
 from robomodel.errors import NOWHERE, argument, few
 from robomodel.mechanism.closure import MANY_ENTRIES, Geometry, ToNearest, close
 from robomodel.mechanism.compiled import LARGE, compiled
-from robomodel.mechanism.constraints import Distance, LoopJoint, Perpendicular, Polynomial
+from robomodel.mechanism.constraints import (
+    Distance,
+    Link,
+    LoopJoint,
+    Perpendicular,
+    Polynomial,
+)
 from robomodel.mechanism.copies import Image, images
-from robomodel.mechanism.joints import Prismatic, Revolute
+from robomodel.mechanism.joints import Prismatic, Revolute, Screw
 from robomodel.mobility import (
     ClosureTolerance,
     ClusterError,
@@ -38,6 +44,7 @@ from robomodel.mobility import (
 from robomodel.mobility.branches import Branch, branches_at
 from robomodel.mobility.parts import parts_of
 from robomodel.mobility.points import onto_conditions
+from robomodel.scalars import value_of
 from robomodel.tolerances import CLOSED, MOVES, NOTHING, SAME, TINY
 
 GUESSES, WIDE = 24, 10  # closings; sizes of a linkage from which on slides have no real limits
@@ -80,7 +87,7 @@ def _sampled(problem: ClusterProblem) -> ClosedConfigurations | Open:
     exact = CLOSED * max(1.0, problem.scale)
     smallest, best = math.inf, problem.start
     batches: list[tuple[Array, Array]] = []
-    ranges = column_ranges(problem.columns, problem.scale)
+    ranges = column_ranges(problem.columns, problem.scale, geometry.links)
     for attempt in range(6):
         anywhere = random_positions(geometry, ranges, rng, GUESSES)
         near = geometry.integrate(
@@ -471,20 +478,27 @@ def distances_from_start(problem: ClusterProblem, q: Array) -> Array:
 # ---- random positions ---------------------------------------------------------------------------
 
 
-def column_ranges(columns: Sequence[SpanningColumn], scale: float) -> tuple[Array, Array]:
+def column_ranges(
+    columns: Sequence[SpanningColumn], scale: float, links: Sequence[Link] = ()
+) -> tuple[Array, Array]:
     """The ranges from which columns are drawn: their limits, or a turn, or twice the ``scale``.
 
     Of slides with much wider limits, as they are written where none are meant, the part nearest to
-    zero.
+    zero. Screws among ``links`` go as far as slides.
     """
     ranges = np.zeros((2, len(columns)))
+    pitches = {link.v: abs(value_of(link.joint.pitch)) for link in links
+               if isinstance(link.joint, Screw) and link.joint.pitch}  # fmt: skip
     for i, column in enumerate(columns):
         reach = scale if column.length else math.pi
+        if i in pitches:
+            reach = max(reach, scale / pitches[i])
+        slides = column.length or i in pitches
         low, high = column.limits
-        if column.length and high - low > WIDE * reach:
+        if slides and high - low > WIDE * reach:
             middle = min(max(0.0, low + reach), high - reach)
             low, high = middle - reach, middle + reach
-        elif column.length:
+        elif slides:
             reach = 0.5 * (high - low)
         low = max(low, high - 2 * reach if high < math.inf else -reach)
         ranges[:, i] = low, max(low, min(high, low + 2 * reach))

@@ -358,9 +358,12 @@ class _Sweep:
         return np.asarray(np.linalg.det(np.concatenate([k[:, self.rows], motions], axis=1)))
 
     def _matrix(self, q: Array) -> Array:
-        """K (n, rows, free columns) at points."""
+        """K (n, rows, free columns) at points; no row counts for more where screws turn far."""
         part = self.part
-        return part.matrix(part.geometry.evaluate(q)[1], part.free())[:, :, self.free]
+        k = part.matrix(part.geometry.evaluate(q)[1], part.free())[:, :, self.free]
+        if np.all(self.motion.winding == 1.0):
+            return k
+        return np.asarray(k / np.maximum(1.0, np.linalg.norm(k, axis=2, keepdims=True)))
 
     def _regularity(self, k: Array) -> Array:
         """The least singular value (n,) of K that is not zero, of the greatest."""

@@ -132,7 +132,9 @@ class _SamplingRanges:
 @cached_on_model
 def _sampling(model: Model) -> _SamplingRanges:
     ranges = [
-        column_ranges(columns_of(model, c), c.geometry.scale if c.implicit else 1.0)
+        column_ranges(
+            columns_of(model, c), c.geometry.scale if c.implicit else 1.0, c.geometry.links
+        )
         for c in model.clusters
     ]
     with np.errstate(all="ignore"):

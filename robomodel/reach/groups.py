@@ -52,6 +52,7 @@ from robomodel.model.model import Model
 from robomodel.model.spins import find_spins
 from robomodel.reach.barriers import Barriers
 from robomodel.reach.targets import Box, Explored
+from robomodel.reach.windings import undone, windings
 from robomodel.tolerances import CLOSED, MOVES, NOTHING, RANK, TINY, WITHIN
 
 if TYPE_CHECKING:
@@ -599,7 +600,7 @@ class _Splitting:
         self.model, self.cluster, self.geometry = model, cluster, cluster.geometry
         geometry, columns = cluster.geometry, columns_of(model, cluster)
         self.low, self.high = np.transpose([column.limits for column in columns])
-        self.unit = cluster.geometry.unit
+        self.unit = cluster.geometry.unit * windings(cluster)
         self.place = {link.v: link.q for link in geometry.links if link.joint.nv == 1}
         self.hinges = {link.v for link in geometry.links if isinstance(link.joint, Revolute)}
         self.start = spanning_start(cluster, np.array(cluster.start))
@@ -618,7 +619,7 @@ class _Splitting:
         if isinstance(other.constraint, LinearConstraint):
             return None
         low, high = np.transpose([column.limits for column in columns_of(self.model, other)])
-        alike = set(other.geometry.unit) == set(self.unit)
+        alike = set(other.geometry.unit * windings(other)) == set(self.unit)
         for image in images(other.geometry, self.geometry) if alike else ():
             keeps = image.keeps((low, high), (self.low, self.high))
             if keeps and image.taken(other.columns) == tuple(sorted(self.cluster.columns)):
@@ -757,7 +758,7 @@ class _Splitting:
             tuple(mine),
             self._positions(interest, place, basis),
             Turning(
-                self._positions(turning, place, basis),
+                self._turns(turning, place, basis),
                 mechanism.inverse[:, [place[c] for c in turning]].T,
             ),
             np.array([self.place[c] for c in turning if c not in coupled], dtype=np.intp),
@@ -771,6 +772,13 @@ class _Splitting:
     def _positions(self, some: Sequence[int], place: dict[int, int], basis: Array) -> Positions:
         rows = basis[[place[c] for c in some]].reshape(len(some), basis.shape[1])
         return Positions(rows, np.array([self.place[c] for c in some], dtype=np.intp))
+
+    def _turns(self, some: Sequence[int], place: dict[int, int], basis: Array) -> Positions:
+        """Their positions, by rows of what they turn beside screws that they undo."""
+        found, screws = self._positions(some, place, basis), undone(self.cluster)
+        rows = [row + basis[place[screws[c]]] if c in screws else row
+                for c, row in zip(some, found.rows, strict=True)]  # fmt: skip
+        return Positions(np.reshape(rows, found.rows.shape), found.places)
 
     def _spinning(self) -> set[int]:
         """Columns of joints that turn with spins of rods."""
@@ -787,7 +795,7 @@ class _Splitting:
         rows = {n for n, some in enumerate(self.rows) if set(some) & set(mine)}
         kept = tuple(sorted(set(kept_rows(self.cluster)) & rows))
         others = tuple(sorted(rows - set(kept)))
-        if not others or hold_everywhere(self.geometry, self.start, self.unit, others):
+        if not others or hold_everywhere(self.geometry, self.start, self.geometry.unit, others):
             return kept, ()
         closing = set(self.cluster.closing_rows) if self.cluster.implicit else rows
         solved = tuple(sorted((closing | set(kept)) & rows))

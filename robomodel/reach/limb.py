@@ -442,7 +442,7 @@ class Choice:
     def frames(self, positions: Array) -> Frames:
         """Frames at closed positions (n, nq), the first at the start.
 
-        Rotors, and hinges that form a ball, do not count in them.
+        Rotors, hinges that form a ball, and turns of fine screws do not count in them.
         """
         null, side = self.motion.oriented(positions)
         shown = [c for b in self.cluster.bodies if self._shown(b) for c in self.columns(b)]
@@ -458,10 +458,11 @@ class Choice:
         return Frames(np.swapaxes(motions, 1, 2), side, good)
 
     def _shown(self, body: int) -> bool:
-        """True if a body is no rotor and no part of a ball made of hinges."""
+        """True if a body is no rotor, no part of a ball made of hinges, and winds on no screw."""
         bodies, nodes = self.model.bodies, self.model.nodes
         parts = [body, nodes[body].parent] if nodes[body].parent in self.cluster.bodies else [body]
-        return body not in self.rotors and all(bodies[b].mass > 0.0 for b in parts)
+        winds = body in self.rotors or np.any(self.motion.winding[self.columns(body)] > 1.0)
+        return not winds and all(bodies[b].mass > 0.0 for b in parts)
 
     def columns(self, body: int) -> list[int]:
         """A body's spanning velocities, within the cluster's."""
@@ -504,7 +505,7 @@ class Choice:
         Along the motions nearest to those of each joint alone, or of two: the order of joints in
         the file changes nothing.
         """
-        geometry, turns = self.motion.geometry, np.ones(len(self.motion.unit))
+        geometry, turns = self.motion.geometry, self.motion.winding.copy()
         for body, times in self.rotors.items():  # a direction of the limb's joints, not of rotors
             turns[self.columns(body)] = times
 

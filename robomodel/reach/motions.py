@@ -16,6 +16,7 @@ from robomodel.mobility import SpanningColumn, column_limits
 from robomodel.model.elements import Cluster, columns_of
 from robomodel.model.model import Model
 from robomodel.reach.groups import compiled_geometry, kept_rows
+from robomodel.reach.windings import windings
 from robomodel.tolerances import CLOSED, TINY, WITHIN
 
 
@@ -49,6 +50,11 @@ class ClusterMotion:
     def rank(self) -> int:
         """The number of its conditions."""
         return len(self.columns) - self.cluster.nv
+
+    @cached_property
+    def winding(self) -> Array:
+        """Factors of the columns' units where fine screws turn, as of :func:`windings`."""
+        return windings(self.cluster)
 
     def matrix(self, q: Array) -> Array:
         """K in comparable units, the rows that are always repeated left out where that is safe."""

@@ -127,8 +127,12 @@ class Part:
 
     @cached_property
     def turning(self) -> tuple[int, ...]:
-        """The columns of hinges that are back where they were after a turn."""
-        hinges = {link.v for link in self.geometry.links if isinstance(link.joint, Revolute)}
+        """The columns of hinges that are back where they were after a turn.
+
+        Of those that undo a screw's turns, whose units are more than a radian, none is.
+        """
+        hinges = {link.v for link in self.geometry.links
+                  if isinstance(link.joint, Revolute) and self.unit[link.v] <= 1.0}  # fmt: skip
         return tuple(c for c in self.interest if c in hinges
                      and c not in self.limited and c not in self.coupled)  # fmt: skip
 

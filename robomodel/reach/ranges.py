@@ -568,7 +568,7 @@ def _part(
         part_columns,
         rank,
         tuple(each.joint for each in columns),
-        cluster.geometry.unit * _gearing(model, cluster),
+        cluster.geometry.unit * _gearing(model, cluster) * ClusterMotion.of(model, cluster).winding,
         low,
         high,
         reduced.velocities,
