@@ -487,7 +487,8 @@ class Model:
         """A closed, regular configuration within joint limits, near where the file starts.
 
         That is zero, or the initial positions of joints. Linkages close as near to it as can be, in
-        radians and sizes of the linkage.
+        radians and sizes of the linkage; where none of their closed configurations that were found
+        is within the limits, loading warns of it.
 
         Returns:
             q: The configuration (nq,): metres, radians, unit quaternions.
