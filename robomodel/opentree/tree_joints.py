@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from numpy.polynomial import Chebyshev
 
 # configurations on the sheet of the joints, for a fit, and for its errors: few where closing n of
-# linkages, which takes 10 joints³ operations, is more work
+# linkages, which takes 20 joints³ operations, is more work
 DRAWN, TOLD = (400, 600), (400, 800)
-WORK = 2e8  # operations to which numbers of states are kept
+WORK = 4e8  # operations to which numbers of states are kept
 LEAST_DISPLACED = 4.5e-3  # sizes, of displacement, below which nothing needs to follow
 CHANGE, NEAR = 0.2, 0.5  # of the least singular value beside: at, and next to, a change point
 BESIDE, OPPOSITE = 200, -0.9  # of several freedoms: so many beside, and cosine of those opposite
@@ -192,7 +192,7 @@ def tree_joints(
 
 def closing(model: Model) -> float:
     """How many operations it takes, about, to close a robot's linkages."""
-    return sum(10.0 * len(c.bodies) ** 3 for c in model.clusters if c.kind == "loops")
+    return sum(20.0 * len(c.bodies) ** 3 for c in model.clusters if c.kind == "loops")
 
 
 def states_within(work: float, limits: tuple[int, int]) -> int:
