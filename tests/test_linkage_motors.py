@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable
 
+import mujoco
 import numpy as np
 import pytest
 import texts
@@ -150,3 +151,66 @@ def test_motors_of_locked_joints_stay_beside_others(write: Callable[..., object]
     if write is not rm.write_mjcf:  # one motor with what its joint has everywhere
         crank = next(x.limits for x in rm.actuation(model).joints if x.joint == "crank")
         assert tree.actuators[1].effort_limit == pytest.approx(crank.effort)
+
+
+FINGER = '<mimic joint="a" multiplier="-0.5"/>'
+
+
+def test_the_limit_of_a_follower_bounds_its_motor() -> None:
+    """As MuJoCo clamps it: 8 N m of the first joint, and half of 6 N m of what follows it."""
+    strong = '<motor effort="20"/>'
+    model = rm.load(robot(
+        link("one"), link("two"),
+        texts.joint("a", "base", "one", kind="revolute", axis="0 1 0", more=limited(8.0)),
+        texts.joint("b", "one", "two", kind="revolute", axis="0 1 0", more=limited(6.0) + FINGER),
+        transmission("m", "a", 1.0, strong), transmission("n", "b", 1.0, strong),
+    ))  # fmt: skip
+    stream = io.StringIO()
+    rm.write_mjcf(model, stream)
+    simulated = mujoco.MjModel.from_xml_string(stream.getvalue())
+    data = mujoco.MjData(simulated)
+    data.ctrl[:] = [20.0, -20.0]
+    mujoco.mj_forward(simulated, data)
+    most = float(data.qfrc_actuator @ [1.0, -0.5])
+    assert most == pytest.approx(11.0)
+    (row,) = rm.actuation(model).joints
+    assert row.limits.effort == pytest.approx(most)
+
+
+def test_the_limit_of_a_joint_bounds_the_motor_of_its_rotor() -> None:
+    """A rotor with a joint of its own, whose motor would give 30 N m."""
+    model = rm.load(robot(
+        link("one"), link("rotor", INERTIAL.replace("0.1 0.02 0", "0 0 0")),
+        texts.joint("a", "base", "one", kind="revolute", more=limited(8.0)),
+        texts.joint("spin", "base", "rotor"), coupling("gear", {"a": 10.0, "spin": -1.0}),
+        transmission("m", "spin", 1.0, '<motor effort="3"/>'),
+    ))  # fmt: skip
+    (row,) = rm.actuation(model, ["a"]).joints
+    assert (row.effort, row.limits.effort) == pytest.approx((30.0, 8.0))
+
+
+@pytest.mark.parametrize(
+    ("write", "kind"),
+    # URDF's trees have a motor on each joint of a differential
+    [(x, "simple") for x in WRITERS] + [(x, "differential") for x in WRITERS[1:]],
+)
+def test_ratios_of_rotors_stand_for_reductions_in_open_trees(
+    write: Callable[..., object], kind: str
+) -> None:
+    """A rotor's ratio is its motor's reduction where the transmission has none."""
+    ends = ["a"] if kind == "simple" else ["a", "b"]
+    motors = "".join(
+        f'<actuator name="m_{name}"><rotor inertia="1e-4" ratio="10"/><motor effort="3"/>'
+        "</actuator>" for name in ends
+    )  # fmt: skip
+    model = rm.load(robot(
+        link("one"), link("two"),
+        texts.joint("a", "base", "one", kind="revolute", axis="0 1 0", more=limited(50.0)),
+        texts.joint("b", "one", "two", kind="revolute", axis="1 0 0", more=limited(50.0)),
+        f'<transmission name="t"><type>transmission_interface/{kind.title()}Transmission</type>',
+        *(f'<joint name="{name}"/>' for name in ends), motors, "</transmission>",
+    ))  # fmt: skip
+    q = model.neutral()
+    tree = written(model, write)
+    np.testing.assert_allclose(rm.actuator_map(tree, q), rm.actuator_map(model, q))
+    np.testing.assert_allclose(rm.torque_limits(tree, q), rm.torque_limits(model, q))

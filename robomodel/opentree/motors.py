@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
@@ -161,17 +162,20 @@ def with_motors_of_followers(model: Model, tree: Description) -> Description:
     """The open tree with the transmissions of joints that it locks, or that follow others.
 
     Where a constant ratio ties their motor to one joint that moves, that joint has it, by this
-    ratio; other joints that they move have one motor each, with their limits.
+    ratio; other joints that they move have one motor each, with their limits. Motors with a rotor,
+    which the tree has not, are on their joints by its ratio.
     """
-    if all(each in tree.transmissions for each in model.description.transmissions):
-        return tree
     actuators = {each.name: n for n, each in enumerate(model.actuators)}
+    named = {each.name: each for each in model.actuators}
+    kept = {each: [*_as_rotors_turn(each, named)] for each in tree.transmissions}
+    if all(each in kept for each in model.description.transmissions):
+        return replace(tree, transmissions=tuple(itertools.chain.from_iterable(kept.values())))
     ratios, constant = _ratios_at_neutral(model), _by_constant_ratios(model)
     types = {joint.name: joint.type for joint in tree.joints}
     result, moved = list[Transmission](), dict[str, None]()
     for each in model.description.transmissions:
-        if each in tree.transmissions:
-            result.append(each)
+        if each in kept:
+            result += kept[each]
             continue
         for end in each.actuators:
             n = actuators.get(end.name or each.joints[0].name if each.joints else end.name)

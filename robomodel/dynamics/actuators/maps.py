@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -204,12 +204,13 @@ def shared(model: Model) -> dict[int, tuple[float, float]]:
     return result
 
 
-def together(model: Model, body: int, *, own: bool = False) -> tuple[float, float] | None:
+def together(model: Model, body: int, own: Collection[str] = ()) -> tuple[float, float] | None:
     """The least and the greatest force that limits of effort let motors give a joint together.
 
-    A joint's limit bounds what several motors give it; ``own``: that of this joint a single motor
-    of it, too. Infinite where no limit is tighter than motors. None where the motors that turn with
-    the joint drive others as well, or at ratios that vary, or where there are none.
+    A joint's limit bounds what several motors give it; with ``own``, this joint and its rotors,
+    what a single one gives it, too, and that of this joint what motors of these give. Infinite
+    where no limit is tighter than motors. None where the motors that turn with the joint drive
+    others as well, or at ratios that vary, or where there are none.
     """
     cluster, name = model.clusters[model.nodes[body].cluster], model.joints[body].name
     if cluster.varies:
@@ -227,20 +228,22 @@ def together(model: Model, body: int, *, own: bool = False) -> tuple[float, floa
     if not driven or len(moving[name]) != 1:
         return None
     joints, (column,) = {each.name: each for each in model.joints}, moving[name]
-    if own and driven.keys() == {name}:
-        return joints[name].least_effort, joints[name].effort_limit
     least, most, bound = 0.0, 0.0, False
     for other, its in driven.items():
         ends = np.sum(
             [np.sort(np.multiply(each.terms[0][1], effort(each))) for each in its], axis=0
         )
         filed = joints[other].least_effort, joints[other].effort_limit
-        if pushes(filed[1], filed[0]) and (len(its) > 1 or (own and other == name)):
+        if pushes(filed[1], filed[0]) and (own or len(its) > 1):
             bound = bound or bool(ends[0] < filed[0] or filed[1] < ends[1])
             ends = np.clip(ends, *filed)
         low, high = np.sort(ends * (rows[other][column] / rows[name][column]))
         least, most = least + float(low), most + float(high)
-    return (least, most) if bound else (-math.inf, math.inf)
+    least, most = (least, most) if bound else (-math.inf, math.inf)
+    filed = joints[name].least_effort, joints[name].effort_limit
+    if driven.keys() <= {*own} and pushes(filed[1], filed[0]):
+        return max(least, filed[0]), min(most, filed[1])
+    return least, most
 
 
 def motors(
