@@ -16,6 +16,7 @@ import robomodel as rm
 from robomodel.mechanism.continuation import Continuation, Ends, Points
 from robomodel.mechanism.walks import lead
 from robomodel.model.elements import spanning_start
+from robomodel.opentree.tree_joints import tree_joints
 from robomodel.reach import groups, uphill
 from robomodel.reach.curves import grid
 from robomodel.reach.paths import joined, walk
@@ -891,3 +892,55 @@ def test_fine_screws_move_links_as_slides_do(thread: float, travel: float) -> No
     (linkage,) = rm.validate(model).linkages
     kinds = {event.kind for sweep in linkage.sweeps for event in sweep.singularities}
     assert kinds == {"dead point"}
+
+
+def slim_link(name: str) -> str:
+    """A link with less mass than others, as of a screw."""
+    return link(
+        name,
+        '<inertial><mass value="0.3"/><inertia ixx="1e-5" iyy="1e-3" izz="1e-3" ixy="0" ixz="0" '
+        'iyz="0"/></inertial>',
+    )
+
+
+@pytest.mark.parametrize("thread", [None, 0.02, 0.002, -0.001])
+def test_the_limb_behind_a_guided_nut_is_that_behind_a_slide(thread: float | None) -> None:
+    """However fine the thread is; ``thread`` in metres for a turn, none of a slide."""
+    screw = [
+        slim_link("spindle"), joint("spin", "base", "spindle", axis="1 0 0"),
+        joint("nut", "spindle", "nut", "-0.15 0 0", kind="screw", axis="1 0 0",
+              more=f'<pitch value="{(thread or 0.0) / math.tau!r}"/>'),
+        loop("guide", "prismatic", "base", "nut", "-0.15 0 0", "0 0 0",
+             more='<axis xyz="1 0 0"/>'),
+    ]  # fmt: skip
+    slide = [joint("nut", "base", "nut", "-0.15 0 0", kind="prismatic", axis="1 0 0")]
+    model = rm.load(robot(
+        slim_link("nut"), *(screw if thread else slide),
+        slim_link("rod"), joint("pin", "nut", "rod"),
+        link("arm"), joint("knee", "base", "arm", "0.15 0 0"),
+        loop("eye", "revolute", "rod", "arm", "0.15 0.2 0", "-0.15 0.2 0"),
+    ))  # fmt: skip
+    assert rm.limb_joints(model) == ("knee",)
+
+
+def test_open_trees_are_judged_as_far_as_fine_screws_go() -> None:
+    """A cylinder with a thread of 2 mm, whose arm goes with it along no line."""
+
+    def cylinder(ends: str) -> rm.Model:
+        return rm.load(robot(
+            *map(slim_link, ("barrel", "rod", "eye", "arm")),
+            joint("pivot", "base", "barrel"),
+            joint("screw", "barrel", "rod", "0.25 0 0", kind="screw", axis="1 0 0",
+                  more=f'{ends}<pitch value="{0.002 / math.tau!r}"/>'),
+            joint("bearing", "rod", "eye", axis="1 0 0"),
+            joint("knee", "base", "arm", "0.3 0 0"),
+            loop("pin", "revolute", "eye", "arm", "0 0 0", "0 0.2 0"),
+        ))  # fmt: skip
+
+    for ends, span in ((limits(-157.0, 157.0), 314.0), ("", 942.0)):
+        model = cylinder(ends)
+        assert rm.limb_joints(model) == ("screw",)
+        (tree,), (cluster,) = tree_joints(model), model.clusters
+        place = cluster.geometry.links[cluster.joints.index("screw")].q
+        assert np.ptp(tree.others[:, place]) == pytest.approx(span, rel=0.05)
+        assert not rm.approximate_tree(model).basis.followers

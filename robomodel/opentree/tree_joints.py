@@ -22,13 +22,14 @@ from robomodel.errors import UnknownNameError, check_names, few
 from robomodel.mechanism.constraints import LinearConstraint
 from robomodel.model.actuators import LEVER
 from robomodel.model.derived import cached_on_model, neutral_positions
-from robomodel.model.elements import Cluster, Joint
+from robomodel.model.elements import Cluster
 from robomodel.model.model import Model
 from robomodel.reach.displacements import PAYLOAD, Displacements, places_carried, poses
 from robomodel.reach.groups import split
 from robomodel.reach.limb import FREE, LIMB_SEED, THIRD_OFF, Choice, chosen
 from robomodel.reach.ranges import limb_ranges
 from robomodel.reach.reachable import Reachable, reachable
+from robomodel.reach.windings import windings
 from robomodel.scalars import stack, unstack
 from robomodel.tolerances import MOVES, NOTHING, SAME, WITHIN
 
@@ -205,14 +206,13 @@ def goes_free(model: Model, body: int) -> bool:
 
     In a linkage of one freedom limits of others end it, too, as those of a cylinder.
     """
-    joint = model.joints[body]
-    return joint.nv == 1 and _turns(joint) and _led_to(model, body) is None
+    return model.joints[body].nv == 1 and _turns(model, body) and _led_to(model, body) is None
 
 
 def _led_to(model: Model, body: int) -> tuple[float, float] | None:
     """The range of a joint without limits that those of others end on its one path; else None."""
     joint, cluster = model.joints[body], model.clusters[model.nodes[body].cluster]
-    if cluster.kind != "loops" or all(_turns(model.joints[other]) for other in cluster.bodies):
+    if cluster.kind != "loops" or all(_turns(model, other) for other in cluster.bodies):
         return None
     columns = set(cluster.geometry.links[cluster.bodies.index(body)].freedoms)
     if all(each.freedoms != 1 or not columns & set(each.columns)
@@ -223,10 +223,22 @@ def _led_to(model: Model, body: int) -> tuple[float, float] | None:
     return (reach.lower, reach.upper) if ended else None
 
 
-def _turns(joint: Joint) -> bool:
-    """True if a joint's own limits end nothing, or leave a full turn."""
-    turn = math.inf if joint.type == "prismatic" else 2.0 * math.pi
+def _turns(model: Model, body: int) -> bool:
+    """True if a joint's own limits end nothing, or leave a full turn, after which it is back.
+
+    Screws, and hinges that undo their turns, are not.
+    """
+    joint = model.joints[body]
+    back = joint.type not in ("prismatic", "screw") and _winding(model, body) == 1.0
+    turn = 2.0 * math.pi if back else math.inf
     return joint.nv != 1 or joint.upper - joint.lower >= turn
+
+
+def _winding(model: Model, body: int) -> float:
+    """How far a joint turns with a fine screw, as of :func:`robomodel.reach.windings.windings`."""
+    cluster = model.clusters[model.nodes[body].cluster]
+    columns = cluster.geometry.links[cluster.bodies.index(body)].freedoms
+    return float(np.max(windings(cluster)[list(columns)], initial=1.0))
 
 
 @cached_on_model
@@ -236,12 +248,13 @@ def sheet(model: Model, bodies: tuple[int, ...]) -> Reachable:
     ends = {}
     for body in bodies:
         joint, cluster = model.joints[body], model.clusters[model.nodes[body].cluster]
-        if joint.nv != 1 or not _turns(joint):
+        if joint.nv != 1 or not _turns(model, body):
             continue
         if (led := _led_to(model, body)) is not None:
             ends[joint.name] = led
         else:
-            reach = FREE * (cluster.geometry.scale if joint.type == "prismatic" else 1.0)
+            unit = cluster.geometry.scale if joint.type == "prismatic" else _winding(model, body)
+            reach = FREE * unit
             ends[joint.name] = (float(at[joint.name]) - reach, float(at[joint.name]) + reach)
     return reachable(model).narrowed(ends).on_sheet([model.joints[body].name for body in bodies])
 

@@ -24,6 +24,7 @@ from robomodel.model.model import Model
 from robomodel.reach.groups import Group
 from robomodel.reach.limb import limb_joints
 from robomodel.reach.reachable import Linkage, reachable
+from robomodel.reach.windings import windings
 
 FREE = 0.5  # rad or sizes, either way from neutral: ranges of joints without limits
 STEPS = {2: 11, 3: 5, 4: 3}  # grid points along each joint, by the number of joints
@@ -113,7 +114,8 @@ def _box(model: Model, linkage: Linkage, group: Group, names: list[str]) -> Box 
     at = group.start[joints.places]
     limited = bool(np.all(np.isfinite(low) & np.isfinite(high)))
     slides = np.array([x.type == "prismatic" for x in described])
-    free = FREE * np.where(slides, cluster.geometry.scale, 1.0)
+    freedoms = [freedom for link in links for freedom in link.freedoms]
+    free = FREE * np.where(slides, cluster.geometry.scale, windings(cluster)[freedoms])
     low = np.minimum(np.where(np.isfinite(low), low, at - free), at)
     high = np.maximum(np.where(np.isfinite(high), high, at + free), at)
     count = STEPS[len(names)]

@@ -534,13 +534,14 @@ class Choice:
     def driven(self, bodies: Sequence[int]) -> tuple[Array, Frames]:
         """Configurations on paths on which these joints move from the start, one or two at once.
 
-        They move to their limits, or :data:`FREE` from the start for joints without limits. A
-        path ends where loops do not close, a joint meets its limit, or the joints no longer
-        determine the cluster. Also the frames there.
+        They move to their limits, or :data:`FREE` from the start for joints without limits, fine
+        screws as far as slides. A path ends where loops do not close, a joint meets its limit, or
+        the joints no longer determine the cluster. Also the frames there.
         """
         geometry, motion = self.motion.geometry, self.motion
         columns = [c for body in bodies for c in self.columns(body)]
-        at, unit = motion.positions(self.start)[columns], motion.unit[columns]
+        at = motion.positions(self.start)[columns]
+        unit = (motion.unit * motion.winding)[columns]
         low, high = motion.low[columns], motion.high[columns]
         low = np.where(np.isfinite(low), np.maximum(low, at - AT_MOST * unit), at - FREE * unit)
         high = np.where(np.isfinite(high), np.minimum(high, at + AT_MOST * unit), at + FREE * unit)
