@@ -284,6 +284,9 @@ def test_an_exact_file_is_exact_whatever_its_tolerance() -> None:
 # ---- limits --------------------------------------------------------------------------------------
 
 
+Angles = tuple[float, float, float]
+
+
 def limit(low: float, high: float) -> str:
     return f'<limit lower="{low!r}" upper="{high!r}"/>'
 
@@ -306,6 +309,42 @@ def test_narrow_limits_that_loops_meet_are_met() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model = rm.load(robot(*map(link, "abcde"), *joints, *loops))
+    assert model.check(model.neutral()) == ()
+
+
+@pytest.mark.parametrize(
+    ("lengths", "at", "limits"),
+    [
+        ((0.59, 0.2, 0.33, 0.48), (-0.2914385, -1.9361133, -1.6831217),
+         ((-0.8044, -0.2903), (-1.9367, -1.888), (-2.2948, -1.1919))),
+        ((0.11, 0.75, 0.4, 0.94), (-2.4829592, 2.2209273, -2.4287104),
+         ((-2.6723, -2.4245), (1.2365, 2.3399), (-2.4302, -2.4271))),
+        ((0.38, 0.79, 0.4, 0.52), (-1.1031593, 1.4513516, -0.1750282),
+         ((-1.3325, -1.1013), (1.4274, 1.4526), (-0.3007, -0.1506))),
+        ((0.65, 0.77, 0.8, 0.36), (1.2141402, -1.3628248, 0.6671973),
+         ((1.2028, 1.5274), (-1.5656, -1.3619), (0.4639, 0.6674))),
+    ],
+)  # fmt: skip
+def test_limits_that_a_four_bar_meets_are_met(
+    lengths: tuple[float, ...], at: Angles, limits: tuple[tuple[float, float], ...]
+) -> None:
+    """Limits around a closed configuration; lengths of the crank, coupler, rocker and base."""
+    crank, coupler, rocker, base = lengths
+    along, across = (
+        crank * f(at[0]) + coupler * f(at[0] + at[1]) - rocker * f(at[2]) for f in (np.cos, np.sin)
+    )
+    assert (along, across) == pytest.approx((base, 0.0), abs=1e-7)
+    assert all(low < q < high for q, (low, high) in zip(at, limits, strict=True))
+    places = {"A": ("base", "a", "0 0 0"), "B": ("a", "b", f"{crank} 0 0"),
+              "C": ("base", "c", f"{base} 0 0")}  # fmt: skip
+    joints = [
+        joint(name, *places[name], kind="revolute", more=limit(*ends))
+        for name, ends in zip(places, limits, strict=True)
+    ]
+    closing = loop("l", "revolute", "b", "c", f"{coupler} 0 0", f"{rocker} 0 0")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = rm.load(robot(*map(link, "abc"), *joints, closing))
     assert model.check(model.neutral()) == ()
 
 

@@ -434,25 +434,44 @@ class ClosedConfigurations:
         return q[good], np.swapaxes(right[good, self.rank :], 1, 2)
 
     def led_within_limits(self, q: Array) -> Array:
-        """Configurations (n, nq) put into the limits and closed again by turns, those that close.
+        """Configurations of (n, nq) that close, led into the limits as far as they go.
 
-        That ends once one is within the limits, or none gets much nearer to them.
+        By Gauss and Newton: each moves such that what is beyond limits comes next to them, as long
+        as that leads nearer. It ends once one is within the limits.
         """
         problem, geometry = self.problem, self.problem.geometry
         low, high = problem.limits
+        closed = _nearly_closed(problem, self.closed[0])
+        q = q[(geometry.gap(q) <= closed) & ~geometry.flipped(q)]
+
+        def beyond(at: Array) -> Array:
+            here = geometry.difference(np.broadcast_to(geometry.zero(), at.shape), at)
+            way: Array = (np.clip(here, low + inset, high - inset) - here) / problem.unit
+            return way
+
         inset = np.minimum(1e-3 * problem.unit, 0.1 * (high - low))
-        good, before = np.zeros(len(q), dtype=bool), math.inf
-        for _ in range(30):
-            here = geometry.difference(np.broadcast_to(geometry.zero(), q.shape), q)
-            way = np.clip(here, low + inset, high - inset) - here
-            off = float(np.min(np.max(np.abs(way / problem.unit), axis=1)))
-            if off > 0.9 * before or np.any(~outside_limits(problem, q[good])):
+        share = np.ones(len(q))
+        for _ in range(40):
+            going = share > SAME
+            if not np.any(going) or np.any(~outside_limits(problem, q)):
                 break
-            before = off
-            q, gap = close(geometry, geometry.integrate(q, way), rank=problem.tolerance.rank)
-            good = (gap <= _nearly_closed(problem, self.closed[0])) & ~geometry.flipped(q)
-        result: Array = q[good]
-        return result
+            inset = 0.5 * inset
+            way = beyond(q[going])
+            right = decomposed(problem, problem.conditions(q[going])[1])[2]
+            null = np.swapaxes(right[:, self.rank :], 1, 2)
+            rates = np.linalg.pinv(null * (way != 0.0)[:, :, None], rcond=MOVES)
+            step = np.einsum("nij,njk,nk->ni", null, rates, way)
+            step *= (share[going] / np.maximum(1.0, np.linalg.norm(step, axis=1)))[:, None]
+            there, gap = close(
+                geometry,
+                geometry.integrate(q[going], step * problem.unit),
+                rank=problem.tolerance.rank,
+            )
+            good = (gap <= closed) & ~geometry.flipped(there)
+            good &= np.linalg.norm(beyond(there), axis=1) < np.linalg.norm(way, axis=1)
+            share[going] = np.where(good, np.minimum(1.0, 2.0 * share[going]), 0.25 * share[going])
+            q[going] = np.where(good[:, None], there, q[going])
+        return q
 
 
 def _most_mobile(problem: ClusterProblem, q: Array, moving: Array) -> Array:
