@@ -86,6 +86,55 @@ def test_a_joint_without_a_motor_beside_motors_has_none_in_open_trees(kind: str)
     assert "[-20, 0], [20, 0]" in for_simulator(model, "genesis")[1]["text"]
 
 
+def on(joint: str, kind: str = "SimpleTransmission") -> str:
+    """A motor of this joint."""
+    return (
+        f'<transmission name="t"><type>{kind}</type><joint name="{joint}"/><actuator name="m"/>'
+        "</transmission>"
+    )
+
+
+def test_a_floating_base_is_no_joint_without_a_motor() -> None:
+    text = arm('effort="7" velocity="5"').replace("</robot>", on("shoulder") + "</robot>")
+    text = text.replace('<link name="base"/>', link("base"))
+    model = rm.load(text, floating_base=True)
+    for simulator in ("mjlab", "isaaclab", "genesis"):
+        sections, data = for_simulator(model, simulator, gains=(12.0, 0.7))
+        assert "shoulder" in data["text"]
+        assert simulator == "genesis" or "no motor drives them: 'elbow'" in str(sections)
+
+
+@pytest.mark.filterwarnings("ignore:.*a transmission of the type 'pr2")
+@pytest.mark.parametrize("driven", ["linkage", "unknown type"])
+def test_a_joint_has_no_motor_beside_those_that_trees_have_otherwise(driven: str) -> None:
+    """A crank's, which is its rocker's in the tree, and one of an unknown type."""
+    if driven == "linkage":
+        ends = LIMIT.format('effort="4" velocity="5"')
+        text = robot(
+            link("crank"), link("rod"), link("rocker"), link("fore"),
+            texts.joint("crank", "base", "crank", kind="revolute",
+                        more=LIMIT.format('effort="8" velocity="5"')),
+            texts.joint("rod", "crank", "rod", "0 0.2 0"),
+            texts.joint("rocker", "base", "rocker", "0.5 0 0", kind="revolute", more=ends),
+            texts.loop("eye", "revolute", "rod", "rocker", "0.5 0.05 0", "0 0.25 0"),
+            texts.joint("elbow", "rocker", "fore", "0 0.25 0", kind="revolute", more=ends),
+            on("crank"),
+        )  # fmt: skip
+    else:
+        text = arm('effort="4" velocity="5"').replace(
+            "</robot>", on("shoulder", "pr2/GripperTransmission") + "</robot>"
+        )
+    model = rm.load(text)
+    assert [each.name for each in model.actuators] == ["m"]
+    for write in (rm.write_urdf, rm.write_sdf, rm.write_usd, rm.write_mjcf):
+        stream = io.StringIO()
+        write(model, stream, approximate=True)
+        tree = rm.load(stream.getvalue())
+        (motor,) = tree.actuators
+        assert motor.joint == ("rocker" if driven == "linkage" else "shoulder")
+        assert rm.torque_limits(tree, tree.neutral())[1][tree.dof_names.index("elbow")] == 0.0
+
+
 def test_a_robot_of_joints_without_effort_has_no_motors() -> None:
     """As one whose joints have no limits."""
     zero = 'effort="0" velocity="0"'

@@ -163,7 +163,8 @@ def with_motors_of_followers(model: Model, tree: Description) -> Description:
 
     Where a constant ratio ties their motor to one joint that moves, that joint has it, by this
     ratio; other joints that they move have one motor each, with their limits. Motors with a rotor,
-    which the tree has not, are on their joints by its ratio.
+    which the tree has not, are on their joints by its ratio. A tree without transmissions has a
+    motor on each joint with a limit of effort.
     """
     actuators = {each.name: n for n, each in enumerate(model.actuators)}
     named = {each.name: each for each in model.actuators}
@@ -191,7 +192,12 @@ def with_motors_of_followers(model: Model, tree: Description) -> Description:
             else:
                 moved |= dict.fromkeys(terms)
     if not result:
-        return tree
+        drives = {joint.name: is_driven(model, model.joint_names.index(joint.name))
+                for joint in tree.joints
+                if joint.type in ONE_DOF and not joint.mimic and joint.limits.pushes}  # fmt: skip
+        if all(drives.values()):
+            return tree
+        moved |= {name: None for name, has_motor in drives.items() if has_motor}
     driven = {end.name for each in result for end in each.joints}
     for name in moved:
         if types[name] in ONE_DOF and name not in driven:

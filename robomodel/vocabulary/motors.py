@@ -308,7 +308,7 @@ def add_transmission(root: Element, transmission: Transmission, lost: list[str])
 def with_motors(description: Description) -> Description:
     """The description with a simple transmission for each joint that needs one and has none.
 
-    A joint needs one if it has an armature, or a finite effort and no other joint a simple
+    A joint needs one if it has an armature, or a finite effort and no other joint a
     transmission: readers of open trees take armatures from motors, and no other type. A
     transmission of another type is replaced by a motor on each of its joints, with a warning.
     """
@@ -323,7 +323,7 @@ def with_motors(description: Description) -> Description:
             driven.update(end.name for end in each.joints)
             transmissions.append(each)
             continue
-        others.update(end.name for end in each.joints)
+        others.update(end.name for end in each.joints if each.actuators)
         if ends and all(end and _has_effort(end) for end in ends):
             warn_at(
                 f"a transmission of the type '{each.type}' is not written; each of its joints has "
@@ -335,7 +335,7 @@ def with_motors(description: Description) -> Description:
         transmissions.append(each)
     names = Names(each.name for each in transmissions)
     for joint in description.joints:
-        told = bool(driven) and joint.name not in others
+        told = bool(driven or others) and joint.name not in others
         needed = (_has_effort(joint) and not told) or joint.armature > 0.0
         if joint.type in ONE_DOF and joint.name not in driven and needed:
             name = names.fresh(f"{joint.name}_transmission")

@@ -145,8 +145,10 @@ def is_driven(model: Model, body: int) -> bool:
     """True if motors turn a joint of one freedom; of a linkage, if they turn any of its joints.
 
     Or if the file does not tell: it has no transmissions, or one of an unknown type on the joint,
-    or one that moves no joints that are known.
+    or one that moves no joints that are known; or of joints of several freedoms.
     """
+    if model.joints[body].nv != 1:
+        return True
     cluster, name = model.clusters[model.nodes[body].cluster], model.joints[body].name
     told = [each for each in model.description.transmissions if each.actuators]
     unknown = {end.name for each in told if not any(actuator_terms(each)) for end in each.joints}
