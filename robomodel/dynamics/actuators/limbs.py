@@ -27,7 +27,6 @@ from robomodel.model.model import Model
 from robomodel.reach.limb import limb_bodies
 from robomodel.reach.motions import ClusterMotion
 from robomodel.reach.paths import Path
-from robomodel.reach.rotors import rotors
 from robomodel.scalars import stack, unstack
 from robomodel.tolerances import MOVES, NOTHING, SINGULAR, TINY
 
@@ -130,13 +129,11 @@ def tied_speeds(model: Model, body: int) -> TiedSpeeds:
 def file_efforts(model: Model, body: int) -> tuple[float, float]:
     """The sizes of the least and the greatest effort that limits of the file leave a joint.
 
-    Its own limit bounds what motors of its own, and of its rotors, give; those of other joints at a
-    constant ratio to it push beside these, within their own limits.
+    Its own limit bounds what motors of its own give, or, without any, those of its rotors and of
+    joints at a constant ratio to it; else these push beside, within their own limits.
     """
     joint = model.joints[body]
-    turned = rotors(model, model.clusters[model.nodes[body].cluster])
-    own = {joint.name, *(model.joints[each].name for each in turned)}
-    least, most = together(model, body, own) or (joint.least_effort, joint.effort_limit)
+    least, most = together(model, body, own=True) or (joint.least_effort, joint.effort_limit)
     return 0.0 - least, most
 
 

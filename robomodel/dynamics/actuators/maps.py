@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -204,13 +204,13 @@ def shared(model: Model) -> dict[int, tuple[float, float]]:
     return result
 
 
-def together(model: Model, body: int, own: Collection[str] = ()) -> tuple[float, float] | None:
+def together(model: Model, body: int, *, own: bool = False) -> tuple[float, float] | None:
     """The least and the greatest force that limits of effort let motors give a joint together.
 
-    A joint's limit bounds what several motors give it; with ``own``, this joint and its rotors,
-    what a single one gives it, too, and that of this joint what motors of these give. Infinite
-    where no limit is tighter than motors. None where the motors that turn with the joint drive
-    others as well, or at ratios that vary, or where there are none.
+    A joint's limit bounds what several motors give it; with ``own`` what a single one gives it,
+    too, and that of this joint, where no motor of its own is beside others, what all of them give.
+    Infinite where no limit is tighter than motors. None where the motors that turn with the joint
+    drive others as well, or at ratios that vary, or where there are none.
     """
     cluster, name = model.clusters[model.nodes[body].cluster], model.joints[body].name
     if cluster.varies:
@@ -241,7 +241,8 @@ def together(model: Model, body: int, own: Collection[str] = ()) -> tuple[float,
         least, most = least + float(low), most + float(high)
     least, most = (least, most) if bound else (-math.inf, math.inf)
     filed = joints[name].least_effort, joints[name].effort_limit
-    if driven.keys() <= {*own} and pushes(filed[1], filed[0]):
+    alone = name not in driven or driven.keys() == {name}
+    if own and alone and pushes(filed[1], filed[0]):
         return max(least, filed[0]), min(most, filed[1])
     return least, most
 
