@@ -242,7 +242,7 @@ class Basis:
     @cached_property
     def description(self) -> Description:
         """The same with motors, and with the limits that these and linkages give its joints."""
-        tree = _ended(self.view, self.parts, with_limits(self.limiting, self.view, self.draft))
+        tree = _ended(self.robot, self.parts, with_limits(self.limiting, self.view, self.draft))
         if self.tendons:
             return with_motors_at_neutral(self.view, tree)
         return _unmotored(with_motors_of_followers(self.view, tree))
@@ -741,7 +741,7 @@ def _following_words(basis: Basis) -> list[str]:
                 continue
             of, units = [joints[b].name for b in each.drivers], joints[each.body].units.position
             ends = [f"{low:.3g} to {high:.3g} {joints[body].units.position}"
-                    for body, (low, high) in part.ends(basis.view, each).items()]  # fmt: skip
+                    for body, (low, high) in part.ends(basis.robot, each).items()]  # fmt: skip
             kind = "by a line" if each.linear else "by a polynomial"
             kind = "by a line and a polynomial of a sum" if len(of) > 1 else kind
             limits = f" from {', '.join(ends)}, {'its' if len(ends) == 1 else 'their'} limits"
