@@ -27,7 +27,7 @@ from robomodel.mechanism.constraints import (
     Polynomial,
     evaluate_loops,
 )
-from robomodel.mechanism.joints import JointModel, VectorSpace
+from robomodel.mechanism.joints import JointModel, Screw, VectorSpace
 from robomodel.scalars import Scalar, Vector, stack, unstack, value_of
 from robomodel.tolerances import CLOSED, CONVERGED, EXACTLY_CLOSED, ROUNDING, SINGULAR, TINY
 
@@ -274,6 +274,12 @@ class Geometry:
             if columns is None or np.isin(along, columns).any():
                 result[..., along] = joint.difference(q0[..., at], q1[..., at])
         return result if columns is None else result[..., list(columns)]
+
+    @cached_property
+    def pitches(self) -> dict[int, float]:
+        """How far screws go [m/rad], by their columns, without signs."""
+        return {link.v: abs(value_of(link.joint.pitch)) for link in self.links
+                if isinstance(link.joint, Screw) and link.joint.pitch}  # fmt: skip
 
     @cached_property
     def opening(self) -> frozenset[int]:

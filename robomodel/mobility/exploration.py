@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
@@ -23,13 +23,12 @@ from robomodel.mechanism.closure import MANY_ENTRIES, Geometry, ToNearest, close
 from robomodel.mechanism.compiled import LARGE, compiled
 from robomodel.mechanism.constraints import (
     Distance,
-    Link,
     LoopJoint,
     Perpendicular,
     Polynomial,
 )
 from robomodel.mechanism.copies import Image, images
-from robomodel.mechanism.joints import Prismatic, Revolute, Screw
+from robomodel.mechanism.joints import Prismatic, Revolute
 from robomodel.mobility import (
     ClosureTolerance,
     ClusterError,
@@ -44,7 +43,6 @@ from robomodel.mobility import (
 from robomodel.mobility.branches import Branch, branches_at
 from robomodel.mobility.parts import parts_of
 from robomodel.mobility.points import onto_conditions
-from robomodel.scalars import value_of
 from robomodel.tolerances import CLOSED, MOVES, NOTHING, SAME, TINY
 
 GUESSES, WIDE = 24, 10  # closings; sizes of a linkage from which on slides have no real limits
@@ -87,7 +85,7 @@ def _sampled(problem: ClusterProblem) -> ClosedConfigurations | Open:
     exact = CLOSED * max(1.0, problem.scale)
     smallest, best = math.inf, problem.start
     batches: list[tuple[Array, Array]] = []
-    ranges = column_ranges(problem.columns, problem.scale, geometry.links)
+    ranges = column_ranges(problem.columns, problem.scale, geometry.pitches)
     for attempt in range(6):
         anywhere = random_positions(geometry, ranges, rng, GUESSES)
         near = geometry.integrate(
@@ -498,16 +496,14 @@ def distances_from_start(problem: ClusterProblem, q: Array) -> Array:
 
 
 def column_ranges(
-    columns: Sequence[SpanningColumn], scale: float, links: Sequence[Link] = ()
+    columns: Sequence[SpanningColumn], scale: float, pitches: Mapping[int, float]
 ) -> tuple[Array, Array]:
     """The ranges from which columns are drawn: their limits, or a turn, or twice the ``scale``.
 
     Of slides with much wider limits, as they are written where none are meant, the part nearest to
-    zero. Screws among ``links`` go as far as slides.
+    zero. Screws, by their ``pitches`` [m/rad], go as far as slides.
     """
     ranges = np.zeros((2, len(columns)))
-    pitches = {link.v: abs(value_of(link.joint.pitch)) for link in links
-               if isinstance(link.joint, Screw) and link.joint.pitch}  # fmt: skip
     for i, column in enumerate(columns):
         reach = scale if column.length else math.pi
         if i in pitches:

@@ -11,7 +11,7 @@ import numpy as np
 from robomodel.arrays import Array, Indices
 from robomodel.mechanism.constraints import Distance
 from robomodel.mechanism.continuation import FINE, Continuation, Limits
-from robomodel.mechanism.joints import Revolute, Screw
+from robomodel.mechanism.joints import Revolute
 from robomodel.mechanism.walks import Positions, lead
 from robomodel.mobility import SpanningColumn
 from robomodel.model.elements import Cluster
@@ -50,14 +50,14 @@ class Barriers:
                 winds = (freedoms > 1 and c in near) or not cluster.implicit
                 if isinstance(joints[c].joint, Revolute) and not winds:
                     continue
-                joint, size = joints[c].joint, geometry.scale
+                size = geometry.scale
                 if c not in near:
                     size = 2.0 * (
                         len(mine) * size if freedoms == 1 else _around(cluster, columns, c)
                     )
                 most = size if slides else 2.0 * math.pi
-                if isinstance(joint, Screw) and freedoms == 1 and joint.pitch and c not in near:
-                    most = max(most, size / abs(value_of(joint.pitch)))
+                if c in geometry.pitches and freedoms == 1 and c not in near:
+                    most = max(most, size / geometry.pitches[c])
                 self.far += [(c, len(rows))] if slides and c not in near else []
             rows.append(basis[n])
             places.append(joints[c].q)

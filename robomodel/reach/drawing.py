@@ -133,7 +133,7 @@ class _SamplingRanges:
 def _sampling(model: Model) -> _SamplingRanges:
     ranges = [
         column_ranges(
-            columns_of(model, c), c.geometry.scale if c.implicit else 1.0, c.geometry.links
+            columns_of(model, c), c.geometry.scale if c.implicit else 1.0, c.geometry.pitches
         )
         for c in model.clusters
     ]

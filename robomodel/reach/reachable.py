@@ -542,7 +542,7 @@ def _train(model: Model, cluster: Cluster, q: Array) -> Polytope:
     rows, at = matrix[np.ix_(places, own)][moved], (matrix[places] @ q)[moved]
     shift = offset[places][moved]
     limits = np.array([columns[c].limits for c in mine]).reshape(-1, 2)[moved].T - shift
-    ranges = np.stack(column_ranges([columns[c] for c in mine], 1.0))[:, moved] - shift
+    ranges = np.stack(column_ranges([columns[c] for c in mine], 1.0, {}))[:, moved] - shift
     ranges = np.where(np.isfinite(limits).all(axis=0), limits, ranges)
     limits = np.stack([np.minimum(limits[0], at), np.maximum(limits[1], at)])
     ranges = np.stack([np.minimum(ranges[0], at), np.maximum(ranges[1], at)])

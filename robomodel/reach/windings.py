@@ -7,9 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from robomodel.arrays import Array
-from robomodel.mechanism.joints import Revolute, Screw
+from robomodel.mechanism.joints import Revolute
 from robomodel.model.elements import Cluster
-from robomodel.scalars import value_of
 from robomodel.tolerances import MOVES
 
 
@@ -32,14 +31,12 @@ def undone(cluster: Cluster) -> dict[int, int]:
 def _screws(cluster: Cluster) -> Iterator[tuple[int, float, list[int]]]:
     """Columns of a linkage's screws, metres per radian, and columns of hinges that undo turns."""
     geometry = cluster.geometry
-    pitches = {link.v: abs(value_of(link.joint.pitch)) for link in geometry.links
-               if isinstance(link.joint, Screw) and link.joint.pitch}  # fmt: skip
-    if not cluster.implicit or not pitches:
+    if not cluster.implicit or not geometry.pitches:
         return
     k = geometry.evaluate(np.array(cluster.start))[1] * geometry.row_unit[:, None] * geometry.unit
     motions = np.linalg.svd(k)[2][geometry.nv - cluster.nv :]
     hinges = [link.v for link in geometry.links if isinstance(link.joint, Revolute)]
-    for column, pitch in pitches.items():
+    for column, pitch in geometry.pitches.items():
         turns = motions[:, column]
         size = MOVES * float(np.linalg.norm(turns))
         left = {c: float(np.linalg.norm(motions[:, c] + turns)) for c in hinges}
