@@ -15,11 +15,12 @@ from typing import Any, cast
 import numpy as np
 
 from robomodel.kernels import cache
-from robomodel.kernels.llvm import machine
+from robomodel.kernels.llvm import driver, machine
 from robomodel.kernels.llvm.assembly import X86, LaneVectors
 from robomodel.kernels.llvm.emit import assembled, planned, written
+from robomodel.kernels.llvm.emit import driver as driving
 from robomodel.kernels.llvm.machine import cut, obstacle
-from robomodel.kernels.plan import Iteration
+from robomodel.kernels.plan import Iteration, KernelPlan, ordered
 from robomodel.kernels.program import PRECISIONS, Dtype, Program
 from robomodel.running import Lock, Progress, uncollected
 
@@ -106,6 +107,53 @@ def compile_program(
     return CompiledUfunc(ufunc, shaped, quiet, watched, seen, signature, (engine, *memory), loop)
 
 
+def compile_briefly(
+    program: Callable[[], Program], sizes: Sequence[int], iteration: Iteration | None = None
+) -> CompiledUfunc | None:
+    """As :func:`compile_program`, in a small part of the time, for some thousand runs.
+
+    The loop is one that all such programs share (:mod:`~robomodel.kernels.llvm.driver`); with an
+    ``iteration``, which has no timed arguments, it runs through the stages of one instant. None
+    where there is no such loop: for large programs, and without AVX-512.
+    """
+    try:
+        if not machine.direct():
+            return None
+        circumstances = (*_compiler(), *machine.processor())
+    except (ImportError, OSError, RuntimeError):
+        raise NoCompilerError(_cannot()) from None
+    steps = ordered(_fitting(program, sizes, iteration))
+    plan = KernelPlan(steps, tuple(sizes), iteration=iteration)
+    if not driver.fits(plan):
+        return None
+    what = "piece", repr((tuple(sizes), iteration)), f"{steps.steps!r}{steps.outputs!r}"
+    with _LOCK:
+        codes: list[bytes] = []
+        for parts in (("driver",), what):
+            key = cache.digest((*circumstances, *parts))
+            code = cache.load(key)
+            if code is None:
+                if obstacle() is not None:
+                    raise NoCompilerError(_cannot())
+                vectors = LaneVectors(PRECISIONS[plan.dtype], machine.lanes())
+                if not (machine.LINKED and vectors.turnable):
+                    return None
+                if codes:
+                    code = assembled(plan, vectors, writing=False)
+                else:
+                    (code,) = machine.object_codes([driving(vectors)], lambda _: None)
+                cache.store(key, code)
+            codes.append(code)
+    engine, loop = machine.load(codes, "loop")
+    *arguments, output = (f"({n})" for n in sizes)
+    signature = ",".join(arguments) + f"->{output}"
+    raised, facts = (ctypes.c_int64 * 1)(0), driver.Facts.of(plan)
+    quiet, memory = _ufunc(loop, len(arguments), signature, "float64", 0, raised, facts.numbers)
+    seen = memoryview(raised).cast("B").cast("q")
+    alive = (engine, facts, *memory)
+    return CompiledUfunc(quiet, quiet, quiet, quiet, seen, signature, alive, loop)
+
+
 def _quiet(ufunc: np.ufunc, *arguments: Any, out: Any = None) -> Any:
     with np.errstate(all="ignore"):
         return ufunc(*arguments, out=out)
@@ -118,11 +166,12 @@ def _ufunc(
     dtype: Dtype,
     columns: int = 0,
     raised: ctypes.Array[ctypes.c_int64] | None = None,
+    facts: ctypes.Array[ctypes.c_int64] | None = None,
 ) -> tuple[np.ufunc, tuple[object, ...]]:
     """A ufunc (PyUFunc_FromFuncAndDataAndSignature) from a loop, and the memory that it uses.
 
     ``columns`` of a result that is a matrix. ``raised`` gets floating-point exceptions, of which
-    NumPy then does not warn.
+    NumPy then does not warn. ``facts``: those of a plan, for a loop that runs any.
     """
     text, number = ctypes.c_char_p, ctypes.c_int
     make = ctypes.PYFUNCTYPE(
@@ -130,7 +179,8 @@ def _ufunc(
         text, text, number, text,
     )(numpy_functions("_UFUNC_API")[31])  # fmt: skip
     told = 0 if raised is None else ctypes.addressof(raised)
-    options = (ctypes.c_int64 * 3)(columns, raised is not None, told)
+    plan = 0 if facts is None else ctypes.addressof(facts)
+    options = (ctypes.c_int64 * 4)(columns, raised is not None, told, plan)
     loops = (ctypes.c_void_p * 1)(loop)
     data = (ctypes.c_void_p * 1)(ctypes.addressof(options))
     types = ctypes.create_string_buffer(bytes([np.dtype(dtype).num] * (inputs + 1)))

@@ -83,6 +83,7 @@ class TracedFunction:
             alone is then computed once. Over time that is so of all that have no row an instant.
         dtype: Type of numbers in calls; :meth:`kernel` makes kernels of the other, too.
         compiles: Whether calls compile it.
+        brief: It is run some thousand times, so that compiling it shall take little time.
         owner: The object it belongs to, whose ``name`` is in messages.
         label: Its name in messages.
         key: Identifies the program, which then is traced only if the cache has no code for it;
@@ -100,6 +101,7 @@ class TracedFunction:
     shared: tuple[str, ...] = ()
     dtype: Dtype = "float64"
     compiles: bool = True
+    brief: bool = False
     owner: Any = None
     label: str = ""
     key: str | None = None
@@ -193,6 +195,15 @@ class TracedFunction:
                 return self.compiled(self.dtype)
         return None
 
+    @property
+    def is_brief(self) -> bool:
+        """True if it is compiled in little time here."""
+        from robomodel.kernels.compile import NoCompilerError
+
+        with suppress(NoCompilerError):
+            return self.brief and self._cached(_briefly, "float64") is not None
+        return False
+
     @cached_property
     def fill(self) -> Callable[..., Any]:
         """A call with ``out``: the ufunc itself, if there is one."""
@@ -216,7 +227,7 @@ class TracedFunction:
         self, iteration: Iteration, arguments: Sequence[Array], out: Array | None
     ) -> Array:
         timed = iteration.timed
-        times = arguments[timed[0]].shape[-2]
+        times = arguments[timed[0]].shape[-2] if timed else 1
         batches = [x.shape[:-2] if k in timed else x.shape[:-1] for k, x in enumerate(arguments)]
         if out is None:
             out = np.empty((*np.broadcast_shapes(*batches), times, self.size))
@@ -230,7 +241,7 @@ class TracedFunction:
                 numbers = self._once([*at, *more])
                 at[0], carried = numbers[..., : self.sizes[0]], numbers[..., self.size :]
             out[..., t, :] = numbers[..., : self.size]
-        return out
+        return out if timed else out[..., 0, :]
 
     # ---- machine code
 
@@ -268,9 +279,19 @@ class TracedFunction:
         )
 
 
+def _briefly(function: TracedFunction, _: Dtype) -> CompiledUfunc | None:
+    from robomodel.kernels.compile import compile_briefly
+
+    return compile_briefly(lambda: function.program, function.sizes, function.iteration)
+
+
 def _compiled(function: TracedFunction, dtype: Dtype) -> CompiledUfunc:
     from robomodel.kernels.compile import compile_program
 
+    if function.brief and dtype == "float64":
+        found = function._cached(_briefly, dtype)
+        if found is not None:
+            return found
     return compile_program(
         function.program if function.key is None else lambda: function.program,
         function.sizes,

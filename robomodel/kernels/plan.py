@@ -35,10 +35,10 @@ class Iteration:
     """Makes a program run over and over: its first outputs become argument 0 of the next run.
 
     ``timed`` are the arguments that have one row for each instant, in an axis before that of their
-    numbers, as the result then has. An instant may have several stages: the program's last inputs
-    are then a row of ``table``, one for each stage. Before them come ``carried`` numbers, which are
-    the last outputs of the stage or instant before (zero at the start). Only the output of an
-    instant's last stage is stored.
+    numbers, as the result then has; without any there is one instant, and no axis. An instant may
+    have several stages: the program's last inputs are then a row of ``table``, one for each stage.
+    Before them come ``carried`` numbers, which are the last outputs of the stage or instant before
+    (zero at the start). Only the output of an instant's last stage is stored.
     """
 
     timed: tuple[int, ...]

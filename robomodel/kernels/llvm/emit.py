@@ -18,6 +18,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from robomodel.kernels.llvm import driver as driving
 from robomodel.kernels.llvm import tiles
 from robomodel.kernels.llvm.assembly import X86, Function, Instructions, LaneVectors, flushing
 from robomodel.kernels.plan import Iteration, KernelPlan, Memory, hoist, ordered, write
@@ -96,9 +97,18 @@ def _packs(plan: KernelPlan) -> list[int]:
     return [kinds.index(kind) for kind in kinds]
 
 
-def assembled(plan: KernelPlan, vectors: LaneVectors) -> bytes:
-    """The object code of a plan's pieces, by :mod:`robomodel.kernels.x86`."""
-    return x86.assembled(plan, _writing(plan, vectors), range(len(plan.pieces)))
+def assembled(plan: KernelPlan, vectors: LaneVectors, *, writing: bool = True) -> bytes:
+    """The object code of a plan's pieces, by :mod:`robomodel.kernels.x86`.
+
+    Without ``writing`` they write no rows, as :func:`driver` needs them.
+    """
+    calls = _writing(plan, vectors) if writing else {}
+    return x86.assembled(plan, calls, range(len(plan.pieces)))
+
+
+def driver(vectors: LaneVectors) -> str:
+    """IR of the loop that runs any plan of one piece (:mod:`~robomodel.kernels.llvm.driver`)."""
+    return driving.text(vectors, _turn(vectors), _large_angles(vectors), _silenced())
 
 
 def _turns(plan: KernelPlan) -> bool:
@@ -212,15 +222,6 @@ def _angle_reduction(plan: KernelPlan, vectors: LaneVectors, *, in_place: bool) 
     f, scalar = Function(vectors), vectors.scalar
     angles = sorted(plan.angles)
 
-    def called(g: Function, name: str, x: str) -> str:
-        return g.value(f"call double @{name}(double {x})")
-
-    def wide(g: Function, x: str) -> str:
-        return g.value(f"fpext float {x} to double") if scalar == "float" else x
-
-    def narrow(g: Function, x: str) -> str:
-        return g.value(f"fptrunc double {x} to float") if scalar == "float" else x
-
     some = f.any_large([f.load("%in", i) for i in angles])
     f.lines += [f"br i1 {some}, label %large, label %small", "small:", "ret void", "large:"]
     f.label("number")
@@ -229,9 +230,9 @@ def _angle_reduction(plan: KernelPlan, vectors: LaneVectors, *, in_place: bool) 
     first = f.value(f"load i32, ptr {f.value(f'getelementptr i32, ptr @angles, i64 {entry}')}")
     column = f.bytes_on("%in", f.value(f"zext i32 {first} to i64"))
     place = f.value(f"getelementptr {scalar}, ptr {column}, i64 {lane}")
-    x = wide(f, f.value(f"load {scalar}, ptr {place}"))
-    s, c = called(f, "sin", x), called(f, "cos", x)
-    turned = narrow(f, f.value(f"call double @atan2(double {s}, double {c})"))
+    x = _wide(f, f.value(f"load {scalar}, ptr {place}"))
+    s, c = (f.value(f"call double @{name}(double {x})") for name in ("sin", "cos"))
+    turned = _narrow(f, f.value(f"call double @atan2(double {s}, double {c})"))
     f.lines += [
         f"store {scalar} {turned}, ptr {place}",
         f"%next = add i64 {at}, 1",
@@ -242,19 +243,29 @@ def _angle_reduction(plan: KernelPlan, vectors: LaneVectors, *, in_place: bool) 
     offsets = ", ".join(f"i32 {i * vectors.bytes}" for i in angles)
     lines = [f"@angles = internal constant [{len(angles)} x i32] [{offsets}]"]
     lines += f.text("void @reduce_angles(ptr %in) noinline") if angles else []
-    if not in_place:
-        return lines
-    g = Function(vectors)
+    return [*lines, *_large_angles(vectors)] if in_place else lines
+
+
+def _large_angles(vectors: LaneVectors) -> list[str]:
+    """A function of angles that gives sines and cosines by the C library."""
+    g, scalar = Function(vectors), vectors.scalar
     pair, result = f"{{{g.type}, {g.type}}}", "poison"
     for part, name in enumerate(("sin", "cos")):
         column = "poison"
         for r in range(vectors.lanes):
-            x = wide(g, g.value(f"extractelement {g.type} %x, i64 {r}"))
-            y = narrow(g, called(g, name, x))
+            x = g.value(f"extractelement {g.type} %x, i64 {r}")
+            y = _narrow(g, g.value(f"call double @{name}(double {_wide(g, x)})"))
             column = g.value(f"insertelement {g.type} {column}, {scalar} {y}, i64 {r}")
         result = g.value(f"insertvalue {pair} {result}, {g.type} {column}, {part}")
-    head = f"{pair} @sincos_large({g.type} %x) noinline cold"
-    return [*lines, *g.text(head, f"ret {pair} {result}")]
+    return g.text(f"{pair} @sincos_large({g.type} %x) noinline cold", f"ret {pair} {result}")
+
+
+def _wide(f: Function, x: str) -> str:
+    return f.value(f"fpext float {x} to double") if f.vectors.scalar == "float" else x
+
+
+def _narrow(f: Function, x: str) -> str:
+    return f.value(f"fptrunc double {x} to float") if f.vectors.scalar == "float" else x
 
 
 # ---- over time -----------------------------------------------------------------------------------

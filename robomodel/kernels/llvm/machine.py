@@ -91,6 +91,15 @@ def lanes(dtype: Dtype = "float64") -> int:
     return features()[1] * 64 // PRECISIONS[dtype].bits
 
 
+@functools.cache
+def direct() -> bool:
+    """True if :mod:`robomodel.kernels.x86` can write code for this machine: AVX-512, on Linux."""
+    if not LINKED:
+        return False
+    text = _described()
+    return features()[1] == 8 if text is None else "avx512f" in text
+
+
 def processor() -> tuple[str, ...]:
     """Everything that object code depends on, besides the program and the compiler."""
     text = _described()
