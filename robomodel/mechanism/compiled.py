@@ -150,31 +150,43 @@ def compiled(geometry: Geometry) -> CompiledGeometry:
     The program is compiled at its first use: that is worth hundreds of evaluations. In a large
     geometry zeros and ones of frames are the program's, which has a fraction of the steps then.
     """
+    shape, given, numbers = shape_of(geometry)
+    program = _program(shape, given)
+    return CompiledGeometry(geometry.links, geometry.loops, geometry.linear, program, (numbers,))
+
+
+def shape_of(geometry: Geometry) -> tuple[Geometry, tuple[int, ...], Array]:
+    """What geometries have in common whose loops differ in numbers of frames only.
+
+    Without names and couplings; which numbers of frames are not its own, and the geometry's.
+    """
     numbers = np.array([x for frame in _frames(geometry) for x in frame], dtype=float)
-    own = np.isin(np.abs(numbers), (0.0, 1.0)) & (_loops_of(geometry).rows * geometry.nv >= LARGE)
+    loops = _loops_of(geometry)
+    own = np.isin(np.abs(numbers), (0.0, 1.0)) & (loops.rows * geometry.nv >= LARGE)
     own[:1] = False  # programs have no arguments without numbers
     rest = np.where(own, numbers, ANY).reshape(-1, POSE).tolist()
-    loops = _loops_of(geometry)
     shape = _nameless(_with_frames(loops, [tuple(frame) for frame in rest]))
-    program = _program(shape, tuple(np.flatnonzero(~own).tolist()))
-    return CompiledGeometry(
-        geometry.links, geometry.loops, geometry.linear, program, (numbers[~own],)
-    )
+    return shape, tuple(np.flatnonzero(~own).tolist()), numbers[~own]
+
+
+def with_numbers(shape: Geometry, given: Sequence[int], numbers: Vector) -> Geometry:
+    """A geometry of a shape with its ``given`` numbers."""
+    fixed = [x for frame in _frames(shape) for x in frame]
+    all_ = dict(enumerate(fixed)) | dict(zip(given, numbers, strict=True))
+    frames = [tuple(all_[n + k] for k in range(POSE)) for n in range(0, len(fixed), POSE)]
+    return _with_frames(shape, frames)
 
 
 @lru_cache(maxsize=64)
 def _program(shape: Geometry, given: tuple[int, ...]) -> TracedFunction:
     """The program of geometries of this shape; its last argument are the ``given`` numbers."""
-    fixed = [x for frame in _frames(shape) for x in frame]
 
     def build(q: Vector, dq: Vector, numbers: Vector) -> list[Scalar]:
-        all_ = dict(enumerate(fixed)) | dict(zip(given, numbers, strict=True))
-        frames = [tuple(all_[n + k] for k in range(POSE)) for n in range(0, len(fixed), POSE)]
-        return conditions_after(_with_frames(shape, frames), q, dq)
+        return conditions_after(with_numbers(shape, given, numbers), q, dq)
 
     arguments = {"q": shape.nq, "dq": shape.nv, "frames": len(given)}
     result = {"y": (size_after(shape),)}
-    return TracedFunction("conditions", arguments, result, build, shared=("frames",))
+    return TracedFunction("conditions", arguments, result, build, brief=True)
 
 
 def _nameless(geometry: Geometry) -> Geometry:

@@ -20,15 +20,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from enum import IntEnum
-from typing import Protocol
+from functools import cached_property
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from robomodel.arrays import Array, Indices, Mask
+from robomodel.mechanism.strides import GAIN, GAP, STEPS, Chart, Strides
 from robomodel.tolerances import CLOSED, EXACTLY_CLOSED, MOVES, ROUNDING, TINY, WITHIN
 
-GAP = 1e-15  # sines, sizes: rounding alone, which no step makes less
-GAIN = 0.9  # of the gap is left at most by a step that is worth another
 MOST_CORRECTION = 0.35  # of a stride's length: what a correction adds at most
 TURNED = 0.85  # least cosine between motions before and after a stride
 CROSSING = 1e-9  # sines, sizes: the gap between branches that cross; with more they miss each other
@@ -61,6 +61,16 @@ class Mechanism(Protocol):
     @property
     def pattern(self) -> Mask:
         """Where K (rows, columns) may differ from zero, in any configuration and case."""
+
+    @property
+    def chart(self) -> Chart | None:
+        """Columns for programs of strides; None where there can be none."""
+
+    def spread(self, columns: Array, case: Indices) -> Array:
+        """Numbers by columns (n, columns, …) as those by the chart's, which may be more."""
+
+    def gathered(self, columns: Array, case: Indices) -> Array:
+        """Numbers by the chart's columns as those by columns."""
 
     def step(self, q: Array, d: Array, case: Indices | None = None) -> tuple[Array, Array, Array]:
         """q (n, nq) moved along d (n, columns); φ (n, rows) and K (n, rows, columns) there."""
@@ -120,6 +130,17 @@ def joined(parts: Sequence[Points]) -> Points:
     """The points of several, one after the other."""
     names = [each.name for each in fields(Points)]
     return Points(*(np.concatenate([getattr(p, name) for p in parts]) for name in names))
+
+
+class Turn(NamedTuple):
+    """How strides turned: least cosines between motions before and after, signs of det C K V by C
+    and V before, how far ends are from predictions, and lengths of these.
+    """
+
+    cosine: Array
+    signs: Array
+    off: Array
+    length: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,7 +250,7 @@ class Continuation:
         residual = _combined(p.c, phi)
         gap = _worst(residual)
         going = np.flatnonzero(gap > GAP)
-        for _ in range(10):  # steps of Newton's method: from 0.4 rad 3.5 are taken
+        for _ in range(STEPS):
             if not len(going):
                 break
             # few rows are copied, of many all are moved: what is closed does not take the step
@@ -248,49 +269,85 @@ class Continuation:
                 q[on], phi[on], k[on] = ahead[better], phi1[better], k1[better]
                 residual[on], gap[on] = after[better], size[better]
             going = on[gap[on] > GAP]
+        return q, k, self._closed(q, phi, gap)
+
+    def _closed(self, q: Array, phi: Array, gap: Array) -> Mask:
+        """Which q are closed, with these residuals of all rows, and of the r combinations."""
         far = np.maximum(1.0, _worst(q))  # numbers' rounding grows so
         closed = gap <= EXACTLY_CLOSED * far
-        if not _all_rows(p.c):
+        if phi.shape[1] > self.rank:
             least = np.maximum(EXACTLY_CLOSED, np.minimum(self.slack, CLOSED)) * far[:, None]
             closed &= np.all(np.abs(phi) <= np.maximum(least, self.slack), axis=1)
-        return q, k, closed if self.also is None else closed & self.also(q)
+        return np.asarray(closed if self.also is None else closed & self.also(q))
+
+    @cached_property
+    def _compiled(self) -> Strides | None:
+        chart = self.mechanism.chart
+        return None if chart is None else Strides.of(chart, self.rank, self.freedoms)
 
     def stride(self, p: Points, d: Array) -> tuple[Points, Array]:
         """p moved by d (n, m) in its motions: the points there, and what each ends with (n,).
 
         Rows whose loops stay open remain where they are.
         """
-        way = (p.n @ d[:, :, None])[:, :, 0]
-        q, k, closed = self.corrected(p, way)
-        open_ = ~closed
-        if open_.any():
-            q[open_] = p.q[open_]
-            k[open_] = self.mechanism.step(q[open_], 0.0 * way[open_], p.case[open_])[2]
-        there, ends = self._judged(p, way, q, k)
-        ends[open_] = OPEN
+        there, closed, turn = self.moved(p, (p.n @ d[:, :, None])[:, :, 0])
+        ends = self._judged(p, there, turn)
+        ends[~closed] = OPEN
         return there, ends
+
+    def moved(self, p: Points, way: Array) -> tuple[Points, Mask, Turn]:
+        """p moved along ``way`` (n, columns) and closed in its chart: which are closed, and how
+        they turned; others remain where they are.
+        """
+        compiled, columns = self._compiled, self.mechanism
+        if compiled is None:
+            q, k, closed = self.corrected(p, way)
+            open_ = ~closed
+            if open_.any():
+                q[open_] = p.q[open_]
+                k[open_] = columns.step(q[open_], 0.0 * way[open_], p.case[open_])[2]
+            return self._turned(p, way, q, k, closed)
+        along, v, n = (columns.spread(x, p.case) for x in (way, p.v, p.n))
+        q, gap = compiled.closed(p.q, along, v, p.c)
+        v, n, *c, signs, squares, least, most, phi, off, length = compiled.turned(
+            p.q, q, along, v, n, p.c
+        )
+        there = Points(q, c[0] if c else p.c, columns.gathered(v, p.case),
+                       columns.gathered(n, p.case), p.case)  # fmt: skip
+        closed = self._closed(q, phi, gap)
+        if not closed.all():
+            there.move(np.flatnonzero(~closed), p[~closed])
+        return there, closed, Turn(_least_cosines(squares, least, most), signs, off, length)
 
     def led(self, p: Points, q: Array) -> tuple[Points, Array]:
         """Closed configurations q (n, nq) as ends of strides from p, wherever they come from."""
         k = self.mechanism.step(q, np.zeros((len(q), self.columns)), p.case)[2]
         away = self.mechanism.away(p.q, q, p.case)[:, :, None]
-        return self._judged(p, (p.n @ (np.swapaxes(p.n, 1, 2) @ away))[:, :, 0], q, k)
+        way = (p.n @ (np.swapaxes(p.n, 1, 2) @ away))[:, :, 0]
+        there, _, turn = self._turned(p, way, q, k, np.ones(len(q), dtype=bool))
+        return there, self._judged(p, there, turn)
 
-    def _judged(self, p: Points, way: Array, q: Array, k: Array) -> tuple[Points, Array]:
-        """The points at q with Jacobians k, and whether strides from p along ``way`` end there."""
+    def _turned(
+        self, p: Points, way: Array, q: Array, k: Array, closed: Mask
+    ) -> tuple[Points, Mask, Turn]:
         there, cosine, signs = self.turned(p, q, k)
-        moved = self.mechanism.away(p.q, q, p.case)
-        off, length = _lengths(moved - way), _lengths(way)
-        ends = np.where(cosine < TURNED, TURN, FINE)
-        ends = np.where(off > MOST_CORRECTION * length + WITHIN, FAR, ends)
-        flipped = np.flatnonzero((ends == FINE) & (signs <= 0.0))
+        off = _lengths(self.mechanism.away(p.q, q, p.case) - way)
+        return there, closed, Turn(cosine, signs, off, _lengths(way))
+
+    def _judged(self, p: Points, there: Points, turn: Turn) -> Array:
+        """What strides from p end with that end there."""
+        ends = np.where(turn.cosine < TURNED, TURN, FINE)
+        ends = np.where(turn.off > MOST_CORRECTION * turn.length + WITHIN, FAR, ends)
+        flipped = np.flatnonzero((ends == FINE) & (turn.signs <= 0.0))
         if len(flipped):
-            crosses = self._crosses(p[flipped], there[flipped], moved[flipped])
+            here, beyond = p[flipped], there[flipped]
+            moved = self.mechanism.away(here.q, beyond.q, here.case)
+            crosses = self._crosses(here, beyond, moved)
             ends[flipped[~(crosses & self.straight)]] = SINGULAR
         if self.sheet is not None:
             passed = self.along_sheet(p, there, self.sheet) <= 0.0
             ends = np.where((ends == FINE) & passed, SHEET, ends)
-        return there, ends
+        return ends
 
     def along_sheet(self, p: Points, there: Points, rows: Array) -> Array:
         """How joints with these rows move there, by how they do at p: 0 at their dead points."""
@@ -363,6 +420,19 @@ def _svd(k: Array) -> tuple[Array, Array, Array]:
 def _worst(rows: Array) -> Array:
     """The greatest absolute value of each row; 0 without any."""
     return np.asarray(np.abs(rows).max(axis=1, initial=0.0))
+
+
+def _least_cosines(squares: Array, least: Array, most: Array) -> Array:
+    """1 / √(1 + the greatest eigenvalue of XᵀX), or what is on the same side of TURNED.
+
+    ``least`` and ``most``: numbers between which it is.
+    """
+    turned = 1.0 / TURNED**2 - 1.0
+    between = np.flatnonzero((most > turned) & (least < turned))
+    if len(between):
+        most[between] = np.linalg.eigvalsh(squares[between])[:, -1]
+    cosine = 1.0 / np.sqrt(1.0 + most)
+    return np.where(cosine > 0.0, cosine, 0.0)  # not-a-number where K has lost a rank
 
 
 def _lengths(vectors: Array) -> Array:

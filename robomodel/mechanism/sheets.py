@@ -24,8 +24,6 @@ from robomodel.mechanism.blocks import BlockTriangular, blocks
 from robomodel.mechanism.continuation import (
     FAR,
     FINE,
-    GAIN,
-    GAP,
     LIMIT,
     MOST_CORRECTION,
     OPEN,
@@ -35,6 +33,7 @@ from robomodel.mechanism.continuation import (
     Continuation,
     solved,
 )
+from robomodel.mechanism.strides import GAIN, GAP
 from robomodel.mechanism.walks import LONGEST_LEAD
 from robomodel.tolerances import CLOSED, EXACTLY_CLOSED, NEARLY_CLOSED, TINY, WITHIN
 

@@ -247,8 +247,7 @@ class _Half:
         along, here = self.along, self.points[-1]
 
         def point(length: float) -> Points:
-            q, k, _ = along.corrected(here, length * here.n[:, :, 0])
-            return along.turned(here, q, k)[0]
+            return along.moved(here, length * here.n[:, :, 0])[0]
 
         def passed(length: float) -> float:
             there = point(length)

@@ -66,8 +66,8 @@ def uniform(group: Group, count: int) -> Points:
     s = np.linspace(lengths[0], lengths[-1], count)
     at = np.clip(np.searchsorted(lengths, s, side="right") - 1, 0, max(0, len(lengths) - 2))
     p = points[at]
-    q, k, closed = along.corrected(p, (s - lengths[at])[:, None] * p.n[:, :, 0])
-    return along.turned(p, q, k)[0][np.flatnonzero(closed)]
+    there, closed, _ = along.moved(p, (s - lengths[at])[:, None] * p.n[:, :, 0])
+    return there[np.flatnonzero(closed)]
 
 
 def along_path(group: Group, rows: Array) -> Array:
@@ -115,10 +115,9 @@ def of_product(
     step = group.along.mechanism.away(here.q, points[g].q[[cell[g] + 1]])
 
     def there(share: float) -> tuple[float, Array]:
-        at, k, _ = group.along.corrected(here, share * here.n[:, :, 0] * np.linalg.norm(step))
-        turned = group.along.turned(here, at, k)[0]
-        others[:, g] = (rows[g][of] @ turned.n[0])[:, 0]
-        return float(np.linalg.det(others)), at[0]
+        at = group.along.moved(here, share * here.n[:, :, 0] * np.linalg.norm(step))[0]
+        others[:, g] = (rows[g][of] @ at.n[0])[:, 0]
+        return float(np.linalg.det(others)), at.q[0]
 
     ends = there(0.0)[0], there(1.0)[0]
     share = root(lambda x: there(x)[0], (0.0, 1.0), ends, NOTHING)

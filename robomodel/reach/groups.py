@@ -35,6 +35,7 @@ from robomodel.mechanism.continuation import (
 )
 from robomodel.mechanism.copies import Image, as_written, images
 from robomodel.mechanism.joints import Revolute
+from robomodel.mechanism.strides import Chart
 from robomodel.mechanism.walks import (
     LONGEST_LEAD,
     WALK_ALONG,
@@ -124,6 +125,20 @@ class GroupMechanism:
         entries = np.zeros((self.geometry.rows, self.geometry.nv), dtype=bool)
         entries[self.geometry.entries] = True
         return np.asarray(entries @ (self._whole != 0.0))
+
+    @property
+    def chart(self) -> Chart | None:
+        """As of :class:`robomodel.mechanism.continuation.Mechanism`."""
+        units = np.diagonal(self.basis)
+        if self.geometry.linear or not np.array_equal(self.basis, np.diag(units)):
+            return None
+        return Chart(self.geometry, tuple(self.columns.tolist()), units, self.row_unit)
+
+    def spread(self, columns: Array, case: Indices) -> Array:
+        """As of :class:`robomodel.mechanism.continuation.Mechanism`."""
+        return columns
+
+    gathered = spread
 
     def step(self, q: Array, d: Array, case: Indices | None = None) -> tuple[Array, Array, Array]:
         """As of :class:`robomodel.mechanism.continuation.Mechanism`."""
@@ -283,9 +298,8 @@ class Group:
         mapped = np.tile(self.start, (len(q), 1))
         mapped[:, self.places] = self.original[1].positions(q)[:, self.places]
         there = self.along.at(mapped)
-        at, k, closed = self.along.corrected(there, np.zeros((len(q), self.along.columns)))
-        points, cosines, signs = self.along.turned(there, at, k)
-        return points, closed & (cosines >= TURNED) & (signs > 0.0)
+        points, closed, turn = self.along.moved(there, np.zeros((len(q), self.along.columns)))
+        return points, closed & (turn.cosine >= TURNED) & (turn.signs > 0.0)
 
     @cached_property
     def explored(self) -> Explored | None:
@@ -344,11 +358,9 @@ class Group:
         s = rng.uniform(lengths[0], lengths[-1], count)
         at = np.clip(np.searchsorted(lengths, s, side="right") - 1, 0, max(0, len(lengths) - 2))
         p = points[at]
-        q, k, closed = self.along.corrected(p, (s - lengths[at])[:, None] * p.n[:, :, 0])
-        closed &= np.all(self.along.limits.beyond(q) <= WITHIN, axis=1)
-        if not closed.all():
-            return self.along.at(np.where(closed[:, None], q, p.q))
-        return self.along.turned(p, q, k)[0]
+        there, _, _ = self.along.moved(p, (s - lengths[at])[:, None] * p.n[:, :, 0])
+        beyond = np.flatnonzero(np.any(self.along.limits.beyond(there.q) > WITHIN, axis=1))
+        return there.put(beyond, p[beyond])
 
     def _walked(self, rng: Generator, count: int) -> Points:
         """Some strides from points of the pool."""

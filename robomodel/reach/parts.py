@@ -14,6 +14,7 @@ from robomodel.mechanism.closure import LinearCoupling
 from robomodel.mechanism.compiled import CompiledGeometry
 from robomodel.mechanism.continuation import CROSSING, Continuation, Limits, Points
 from robomodel.mechanism.joints import Revolute
+from robomodel.mechanism.strides import Chart
 from robomodel.reach.groups import left_null
 from robomodel.tolerances import CLOSED, MOVES
 
@@ -295,6 +296,35 @@ class PartMechanism:
         entries = np.zeros((self.part.closing.rows, self.part.closing.nv), dtype=bool)
         entries[self.part.closing.entries] = True
         return np.asarray(np.any(entries[:, self.free], axis=1))
+
+    @cached_property
+    def chart(self) -> Chart | None:
+        """As of :class:`robomodel.mechanism.continuation.Mechanism`: all columns of the part."""
+        part, closing = self.part, self.part.closing
+        if closing.linear:
+            return None
+        return Chart(closing, part.columns, part.unit[list(part.columns)], np.ones(closing.rows))
+
+    @cached_property
+    def _places(self) -> Indices:
+        """Where the free columns are among all of the part (cases, n)."""
+        place = {c: n for n, c in enumerate(self.part.columns)}
+        return np.array([[place[c] for c in free] for free in self.free.tolist()], dtype=np.intp)
+
+    def spread(self, columns: Array, case: Indices) -> Array:
+        """As of :class:`robomodel.mechanism.continuation.Mechanism`: zero in held columns."""
+        count = len(self.part.columns)
+        if columns.shape[1] == count:
+            return columns
+        whole = np.zeros((len(columns), count, *columns.shape[2:]))
+        whole[np.arange(len(columns))[:, None], self._places[case]] = columns
+        return whole
+
+    def gathered(self, columns: Array, case: Indices) -> Array:
+        """As of :class:`robomodel.mechanism.continuation.Mechanism`."""
+        if self._places.shape[1] == columns.shape[1]:
+            return columns
+        return np.asarray(columns[np.arange(len(columns))[:, None], self._places[case]])
 
     def step(self, q: Array, d: Array, case: Indices | None = None) -> tuple[Array, Array, Array]:
         """As of :class:`robomodel.mechanism.continuation.Mechanism`."""

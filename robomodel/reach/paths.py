@@ -527,11 +527,10 @@ class PathStep:
         part, start, along = self.part, self.start, self.part.strides(self.held)
         before = part.among(self.tangent, self.held)[None]
         if length:
-            q, k, closed = along.corrected(start, length * before)
+            there, closed, _ = along.moved(start, length * before)
             if closed[0]:
-                there, _, _ = along.turned(start, q, k)
                 way = part.ahead(there, before, self.held)[0]
-                return q[0], part.whole(there.n[0] @ way, self.held)
+                return there.q[0], part.whole(there.n[0] @ way, self.held)
         return start.q[0], self.tangent
 
     def across(self, value: Callable[[Array, Array], float]) -> Array:
