@@ -73,6 +73,9 @@ def moment(text: str) -> NDArray[np.float64]:
         ('<motor name="m" joint="j" ctrlrange="-9 9" gear="3"/>', 'actuatorfrcrange="-8 8"', 8.0),
         ('<position name="m" joint="j" kp="40"/>', 'actuatorfrcrange="-8 8"', 8.0),
         ('<position name="m" joint="j" kp="40"/>', "", math.inf),
+        ('<general name="m" joint="j" gainprm="5" dyntype="filter" dynprm="1" actlimited="true" '
+         'actrange="-1 1"/>', "", 5.0),
+        ('<general name="m" joint="j" gainprm="5" biastype="affine" ctrlrange="-2 2"/>', "", 10.0),
     ],
 )  # fmt: skip
 def test_efforts_are_mujocos(actuator: str, joint: str, effort: float) -> None:
@@ -160,6 +163,48 @@ def test_limits_of_tendons_are_mujocos(gear: float) -> None:
     assert actuator.effort_limit == 3.0
     (column,) = rm.actuator_map(model, model.neutral()).T
     np.testing.assert_allclose(np.abs(column) * 3.0, np.abs(most(text)[0]))
+
+
+@pytest.mark.parametrize("gear", [4, -0.5])
+@pytest.mark.parametrize("beside", ["", '<motor joint="j" ctrlrange="-1 2"/>'])
+@pytest.mark.parametrize("ends", ["-4 1", "-90 90"])
+def test_limits_of_a_joint_that_a_tendon_pulls_alone_are_mujocos(
+    gear: float, beside: str, ends: str
+) -> None:
+    """A tendon of one joint is clamped as that joint, beside other motors of it, too."""
+    text = mjcf(
+        f'<motor name="m" tendon="t" ctrlrange="-9 7" gear="{gear}"/>',
+        beside,
+        joint=f'actuatorfrcrange="{ends}"',
+    ).replace('<joint joint="k" coef="-3"/>', "")
+    simulated = given(text)
+    model = rm.load(text)
+    limits = rm.torque_limits(model, model.neutral())
+    np.testing.assert_allclose(limits, (simulated.min(axis=0), simulated.max(axis=0)))
+
+
+@pytest.mark.parametrize("gear", [4, -0.5])
+def test_limits_of_joints_on_a_tendon_bound_its_motor(gear: float) -> None:
+    """As far as MuJoCo clamps neither joint, so that its force is the tendon's; and that is said.
+
+    A limit of the tendon holds without one of the motor's own.
+    """
+    text = mjcf(f'<motor name="m" tendon="t" gear="{gear}"/>')
+    tendon = text.replace('name="t"', 'name="t" actuatorfrcrange="-3 2"')
+    (actuator,) = rm.load(tendon).actuators
+    assert (actuator.least_effort, actuator.effort_limit) == (-3.0, 2.0)
+    joints = tendon.replace('name="j"', 'name="j" actuatorfrcrange="-4 1"')
+    joints = joints.replace('name="k"', 'name="k" actuatorfrcrange="-5 0.75"')
+    with pytest.warns(rm.DescriptionWarning, match="motor 'm': in MuJoCo .* of 'j', 'k' cuts"):
+        model = rm.load(joints)
+    (actuator,) = model.actuators
+    its = mujoco.MjModel.from_xml_string(joints)
+    data = mujoco.MjData(its)
+    column = rm.actuator_map(model, model.neutral())[:, 0]
+    for force, share in product((actuator.effort_limit, actuator.least_effort), (1.0, 1.01)):
+        data.ctrl[:] = share * force
+        mujoco.mj_forward(its, data)
+        assert np.allclose(data.qfrc_actuator, column * share * force) == (share == 1.0)
 
 
 def test_uneven_ranges_are_read_and_written() -> None:

@@ -331,8 +331,11 @@ def motor(actuator: str, kind: str = "MjcActuator", word: str = "mjc:target") ->
         (f'{span("mjc:ctrlRange", -2, 2)}; uniform token mjc:biasType = "affine"', None),
         (f"{span('mjc:ctrlRange', -2, 2)}; {span('mjc:forceRange', -1, 1)}", 1.0),
         (f'{span("mjc:actRange", -2, 2)}; uniform token mjc:dynType = "integrator"', 2.0),
+        (f'{span("mjc:actRange", -2, 2)}; uniform token mjc:dynType = "filter"', 2.0),
+        (f'{span("mjc:actRange", -2, 2)}; {span("mjc:ctrlRange", -1, 1)}; '
+         'uniform token mjc:dynType = "filterexact"', 1.0),
     ],
-)
+)  # fmt: skip
 def test_forces_of_mujocos_actuators(words: str, effort: float | None) -> None:
     assert motor(words) == (None if effort is None else {"effort": effort})
 

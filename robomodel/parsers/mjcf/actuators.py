@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -38,12 +38,24 @@ Span: TypeAlias = tuple[float, float]
 """The least and the greatest force."""
 
 _DRIVES_JOINT, _TENDON = (0, 1), 3  # mjtTrn
+_STATELESS = "mjDYN_NONE"
 _INTEGRATES = ("mjDYN_INTEGRATOR", "mjDYN_PID", "mjDYN_MUSCLE", "mjDYN_USER")
 
 
 @dataclass
 class Motors(CompiledSection):
     """The motors of a model's actuators and joints."""
+
+    ties: EqualityConstraints
+
+    def drives(self, actuator: int) -> tuple[Terms | None, float]:
+        """The joints that an actuator moves, with their coefficients; and its gear."""
+        model = self.model
+        kind, driven = int(model.actuator_trntype[actuator]), int(model.actuator_trnid[actuator, 0])
+        gear = float(model.actuator_gear[actuator, 0])
+        if kind in _DRIVES_JOINT:
+            return ((driven, 1.0),), gear
+        return self.ties.terms(driven) if kind == _TENDON else None, gear
 
     def noted(self, key: str, source: Source) -> Motor | None:
         """The motor in the ``<custom>`` text ``key``; None without such a text."""
@@ -73,7 +85,9 @@ class Motors(CompiledSection):
         noted = self.noted(ACTUATOR_MOTOR + name, source)
         motor = noted or replace(self._dc(number) or Motor(), source=source)
         low, high = self._efforts(number, source)
-        let = self._let_through(number, terms, gear)
+        let = self._let_through(number, terms, gear, source, (low, high))
+        if self._on_tendon(number):  # one without a limit would have its first joint's
+            low, high = max(low, let[0]), min(high, let[1])
         if high < math.inf and not (noted and (low, high) == noted.at_rest):
             low, high = max(low, let[0], motor.least_effort), min(high, let[1], motor.effort)
             weakest, effort = both_ways(low, high)
@@ -87,20 +101,24 @@ class Motors(CompiledSection):
         model = self.model
         low, high = -math.inf, math.inf
         if model.actuator_forcelimited[number]:
-            low, high = self._span(model.actuator_forcerange[number], 1.0, "force", source)
-        plain = (
-            model.actuator_gaintype[number] == mujoco.mjtGain.mjGAIN_FIXED
-            and model.actuator_biastype[number] == mujoco.mjtBias.mjBIAS_NONE
+            low, high = self._span(model.actuator_forcerange[number], "force", source)
+        bias, constants = model.actuator_biastype[number], model.actuator_biasprm[number]
+        constant = float(constants[0]) if bias == mujoco.mjtBias.mjBIAS_AFFINE else 0.0
+        plain = model.actuator_gaintype[number] == mujoco.mjtGain.mjGAIN_FIXED and (
+            bias == mujoco.mjtBias.mjBIAS_NONE
+            or (bias == mujoco.mjtBias.mjBIAS_AFFINE and not constants[1:3].any())
         )
         if not plain:
             return low, high
         dynamics = mujoco.mjtDyn(model.actuator_dyntype[number]).name
-        kind = "act" if dynamics in _INTEGRATES else "ctrl"
-        if getattr(model, f"actuator_{kind}limited")[number]:
-            gain = float(model.actuator_gainprm[number, 0])
-            span = getattr(model, f"actuator_{kind}range")[number]
-            ends = self._span(span, gain, "control", source)
-            low, high = max(low, ends[0]), min(high, ends[1])
+        kinds = ["act"] if dynamics != _STATELESS else []
+        kinds += ["ctrl"] if dynamics not in _INTEGRATES else []
+        for kind in kinds:  # what a filter gives lies within both
+            if getattr(model, f"actuator_{kind}limited")[number]:
+                gain = float(model.actuator_gainprm[number, 0])
+                span = getattr(model, f"actuator_{kind}range")[number]
+                ends = self._span(gain * span + constant, "control", source)
+                low, high = max(low, ends[0]), min(high, ends[1])
         return (low, high) if low < high else (-math.inf, math.inf)
 
     def gains(self, number: int) -> tuple[float, float]:
@@ -112,9 +130,9 @@ class Motors(CompiledSection):
         _, position, velocity = (-float(x) for x in self.model.actuator_biasprm[number, :3])
         return position + 0.0, velocity + 0.0
 
-    def _span(self, span: Any, gain: float, what: str, source: Source) -> Span:
+    def _span(self, span: Any, what: str, source: Source) -> Span:
         """A range of force; one that does not hold zero is widened to the same both ways."""
-        low, high = sorted(gain * float(x) for x in span)
+        low, high = sorted(map(float, span))
         if not (low <= 0.0 <= high and low < high):
             if high != 0.0 or low != 0.0:
                 self.elements.warn_at(
@@ -127,53 +145,80 @@ class Motors(CompiledSection):
             low = -high
         return low, high
 
-    def _let_through(self, number: int, terms: Terms, gear: float) -> Span:
-        """Limits that a joint or tendon puts on its actuator's force; infinite without them.
+    def _let_through(
+        self, number: int, terms: Terms, gear: float, source: Source, force: Span
+    ) -> Span:
+        """Limits that joints and a tendon put on their actuator's force; infinite without them.
 
         MuJoCo clamps what a joint gets behind gears, and what a tendon's actuators give before, of
         several together. Of a joint that is then the joint's limit, where nothing else moves it.
+        ``force``: the actuator's own limits.
         """
-        if int(self.model.actuator_trntype[number]) == _TENDON:
-            kind, row = "tendon", int(self.model.actuator_trnid[number, 0])
-        else:
-            kind, ((row, _),) = "jnt", terms
-        if not self.elements.has(f"{kind}_actfrclimited", row):
-            return -math.inf, math.inf
-        if len(alike := self._beside(number)) > 1:
-            if kind == "jnt" and self._alone(row):
-                return -math.inf, math.inf
-            if number == alike[0]:
-                names = [self.elements.called("actuator", n)[0] for n in alike]
-                place = self.elements.called("tendon" if kind == "tendon" else "joint", row)[1]
-                message = (
-                    f"its actuatorfrcrange limits what {few(names)} give together; here "
-                    "it limits each of them, as equalities or tendons are beside it, and they may "
-                    "give more together"
-                )
-                self.elements.warn_at(message, place, "several actuators")
-        weakest, most = both_ways(*map(float, getattr(self.model, f"{kind}_actfrcrange")[row]))
-        ends = (least(most, weakest), most)
-        low, high = ends if kind == "tendon" else sorted(x / gear for x in ends)
+        low, high = -math.inf, math.inf
+        tendon = int(self.model.actuator_trnid[number, 0])
+        if self._on_tendon(number) and self.elements.has("tendon_actfrclimited", tendon):
+            driven = zip(self.model.actuator_trntype, self.model.actuator_trnid[:, 0], strict=True)
+            rivals = [n for n, each in enumerate(driven) if each == (_TENDON, tendon)]
+            self._tell_of_rivals("tendon", tendon, number, rivals)
+            low, high = self._clamp("tendon", tendon)
+        within, cut = (max(low, force[0]), min(high, force[1])), []
+        for joint, k in terms:
+            if joint in self.ties.locked or not self.elements.has("jnt_actfrclimited", joint):
+                continue
+            rivals = [n for n, moved in enumerate(self._moved) if joint in moved]
+            if len(rivals) > 1 and self._alone():
+                continue
+            self._tell_of_rivals("jnt", joint, number, rivals)
+            ends = sorted(x / (gear * k) for x in self._clamp("jnt", joint))
+            if len(terms) > 1 and not ends[0] <= within[0] <= within[1] <= ends[1]:
+                cut.append(self.elements.joints[joint])
+            low, high = max(low, ends[0]), min(high, ends[1])
+        if cut:
+            message = (
+                f"in MuJoCo the actuatorfrcrange of {few(cut)} cuts what its tendon gives such a "
+                "joint alone; here it limits the actuator's force, and so what the tendon's other "
+                "joints get"
+            )
+            self.elements.warn_at(message, source, "joint's limit on a tendon")
         return low, high
 
-    def _alone(self, joint: int) -> bool:
-        """True if no tendon and no equality can bring another actuator's force to a joint."""
+    def _clamp(self, kind: str, row: int) -> Span:
+        """The ``actuatorfrcrange`` of a joint or a tendon."""
+        weakest, most = both_ways(*map(float, getattr(self.model, f"{kind}_actfrcrange")[row]))
+        return least(most, weakest), most
+
+    def _tell_of_rivals(self, kind: str, row: int, number: int, rivals: Sequence[int]) -> None:
+        """Warn once of a limit of a joint or a tendon that several actuators have each alone."""
+        if len(rivals) > 1 and number == rivals[0]:
+            names = [self.elements.called("actuator", n)[0] for n in rivals]
+            place = self.elements.called("tendon" if kind == "tendon" else "joint", row)[1]
+            message = (
+                f"its actuatorfrcrange limits what {few(names)} give together; here "
+                "it limits each of them, as equalities or tendons are beside it, and they may "
+                "give more together"
+            )
+            self.elements.warn_at(message, place, "several actuators")
+
+    def _on_tendon(self, number: int) -> bool:
+        return int(self.model.actuator_trntype[number]) == _TENDON
+
+    @cached_property
+    def _moved(self) -> list[frozenset[int]]:
+        """The joints that each actuator moves by itself or through a fixed tendon."""
+        numbers = range(len(self.model.actuator_trntype))
+        return [frozenset(joint for joint, _ in self.drives(n)[0] or ()) for n in numbers]
+
+    def _alone(self) -> bool:
+        """True if no tendon of several joints and no equality brings others' forces to a joint."""
         import mujoco
 
         model = self.model
-        if not set(model.actuator_trntype.tolist()) <= {*_DRIVES_JOINT}:
+        if any(len(moved) != 1 for moved in self._moved):
             return False
         return all(
             kind == mujoco.mjtEq.mjEQ_JOINT and not data[2:5].any()
             for kind, data in zip(model.eq_type, model.eq_data, strict=True)
         )
-
-    def _beside(self, number: int) -> list[int]:
-        """The actuators that act on the same joint or tendon as this one, itself among them."""
-        kinds, moved = self.model.actuator_trntype, self.model.actuator_trnid[:, 0]
-        groups = [_DRIVES_JOINT, (_TENDON,)]
-        own = next(kinds_ for kinds_ in groups if int(kinds[number]) in kinds_)
-        return [n for n in range(len(kinds)) if int(kinds[n]) in own and moved[n] == moved[number]]
 
     def _dc(self, number: int) -> Motor | None:
         """The constants and voltage of a ``<dcmotor>``, which only some releases have."""
@@ -205,16 +250,7 @@ class Actuators(CompiledSection):
     @cached_property
     def motors(self) -> Motors:
         """The motors of actuators and joints."""
-        return Motors(self.elements)
-
-    def _drives(self, actuator: int) -> tuple[Terms | None, float]:
-        """The joints that an actuator moves, with their coefficients; and its gear."""
-        model = self.model
-        kind, driven = int(model.actuator_trntype[actuator]), int(model.actuator_trnid[actuator, 0])
-        gear = float(model.actuator_gear[actuator, 0])
-        if kind in _DRIVES_JOINT:
-            return ((driven, 1.0),), gear
-        return self.ties.terms(driven) if kind == _TENDON else None, gear
+        return Motors(self.elements, self.ties)
 
     def _tag(self, actuator: int) -> str:
         """The actuator's tag in the file."""
@@ -226,7 +262,7 @@ class Actuators(CompiledSection):
         for actuator, value in enumerate(getattr(self.model, f"actuator_{quantity}", ())):
             if value:
                 name, source = self.elements.called("actuator", actuator, self._tag(actuator))
-                terms, gear = self._drives(actuator)
+                terms, gear = self.motors.drives(actuator)
                 yield name, source, terms, float(value) * gear**2
 
     def _of_tendons(self) -> Iterator[tuple[str, Source, Terms | None, float]]:
@@ -342,7 +378,7 @@ class Actuators(CompiledSection):
     def _why_none(self, actuator: int) -> str:
         """Why an actuator is left out; empty for one that is kept."""
         kind = int(self.model.actuator_trntype[actuator])
-        terms, gear = self._drives(actuator)
+        terms, gear = self.motors.drives(actuator)
         if kind in _DRIVES_BODIES:
             return f"it acts on {_DRIVES_BODIES[kind]}"
         if terms is None:
@@ -360,7 +396,7 @@ class Actuators(CompiledSection):
         for number in range(self.model.actuator_trnid.shape[0]):
             tag = self._tag(number)
             name, source = self.elements.called("actuator", number, tag)
-            terms, gear = self._drives(number)
+            terms, gear = self.motors.drives(number)
             why, motor = self._why_none(number), None
             if not why:
                 motor = self.motors.of_actuator(number, name, terms, gear, source)
