@@ -127,15 +127,19 @@ class Part:
                          for c in self.geometry.links[body].freedoms)  # fmt: skip
 
     @cached_property
-    def turning(self) -> tuple[int, ...]:
-        """The columns of hinges that are back where they were after a turn.
+    def hinges(self) -> tuple[int, ...]:
+        """The columns of hinges that neither couplings turn nor screws.
 
-        Of those that undo a screw's turns, whose units are more than a radian, none is.
+        Those that undo a screw's turns have units of more than a radian.
         """
         hinges = {link.v for link in self.geometry.links
                   if isinstance(link.joint, Revolute) and self.unit[link.v] <= 1.0}  # fmt: skip
-        return tuple(c for c in self.interest if c in hinges
-                     and c not in self.limited and c not in self.coupled)  # fmt: skip
+        return tuple(c for c in self.interest if c in hinges and c not in self.coupled)
+
+    @cached_property
+    def turning(self) -> tuple[int, ...]:
+        """The columns of hinges that are back where they were after a turn."""
+        return tuple(c for c in self.hinges if c not in self.limited)
 
     def endless(self, column: int) -> float:
         """From which travel on [rad, m] a joint without limits counts as one without ends.

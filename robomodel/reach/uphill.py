@@ -99,7 +99,8 @@ def _turning_fully(climbs: Sequence[_Climb], reached: Array, rows: Array) -> lis
     some.
     """
     part, start = climbs[0].part, climbs[0].start
-    goal = climbs[0].turns(reached, start)
+    free = next(climb for climb in climbs if not climb.own)
+    goal = free.turns(reached, start)
     away = part.geometry.difference(goal, reached) / part.unit
     nearest = np.argsort(np.linalg.norm(away[:, list(part.columns)], axis=1), kind="stable")
     some, alike = list[int](), list[int]()
@@ -109,7 +110,7 @@ def _turning_fully(climbs: Sequence[_Climb], reached: Array, rows: Array) -> lis
             mine = nearest[goal[nearest, at] != start[at]][:RETURNING].tolist()
             some += mine
             alike += [n] * len(mine)
-    arrived = climbs[0].rounds(reached[some], start, rows, np.array(alike, dtype=np.intp))
+    arrived = free.rounds(reached[some], start, rows, np.array(alike, dtype=np.intp))
     tops = [list[_Top]() for _ in climbs[::2]]
     for n, k in zip(
         np.array(alike)[arrived].tolist(), np.array(some)[arrived].tolist(), strict=True
@@ -214,6 +215,7 @@ class _Climb:
         self.low = np.minimum(part.low[self.limited], here)
         self.high = np.maximum(part.high[self.limited], here)
         self.endless = part.endless(column)
+        self.own = tuple(c for c in (column,) if c in part.hinges and c in part.limited)
 
     def height(self, q: Array) -> float:
         """How far up the joint is."""
@@ -230,9 +232,12 @@ class _Climb:
         return math.isinf(top.height) or own
 
     def turns(self, q: Array, before: Array) -> Array:
-        """Configurations near q (n, nq) that are whole turns from ``before``, one or (n, nq)."""
+        """Configurations near q (n, nq) that are whole turns from ``before``, one or (n, nq).
+
+        Of hinges without limits, and of its own.
+        """
         goal = np.array(np.broadcast_to(before, q.shape))
-        turning = [self.part.place[c] for c in self.part.turning]
+        turning = [self.part.place[c] for c in {*self.part.turning, *self.own}]
         goal[:, turning] += math.tau * np.round((q - before)[:, turning] / math.tau)
         return goal
 
@@ -560,11 +565,14 @@ def _sloped(_: Part, asked: Sequence[_Slope]) -> list[list[Array]]:
 
 
 def _rounds(_: Part, asked: Sequence[_Round]) -> list[bool]:
-    """Which joints can turn for ever; those that couplings turn, or that slide, go far enough."""
-    found, alike = [True] * len(asked), dict[bytes, list[int]]()
+    """Which joints can turn for ever, but for their own limits.
+
+    Those that couplings turn, or that slide, go far enough.
+    """
+    found, alike = [True] * len(asked), dict[tuple[bytes, tuple[int, ...]], list[int]]()
     for n, each in enumerate(asked):
-        if each.climb.column in each.climb.part.turning:
-            alike.setdefault(each.rows.tobytes(), []).append(n)
+        if each.climb.column in each.climb.part.hinges:
+            alike.setdefault((each.rows.tobytes(), each.climb.own), []).append(n)
     for some in alike.values():
         q, before = (np.array([getattr(asked[n], x) for n in some]) for x in ("q", "before"))
         for n, fine in zip(
