@@ -824,6 +824,44 @@ def ankle(kind: str, more: str) -> rm.Model:
 
 
 @pytest.mark.slow
+def test_hinges_that_turn_more_than_once_meet_the_limits_of_others() -> None:
+    """A link that is tied to two others by slides along their axis turns as both do."""
+    x = '<axis xyz="1 0 0"/>'
+    model = rm.load(
+        robot(
+            *map(link, ("a", "b", "c")),
+            joint("one", "base", "a", kind="revolute", axis="1 0 0", more=limits(-19.1, 6.55)),
+            joint("other", "base", "b", kind="revolute", axis="1 0 0", more=limits(-8.0, 17.8)),
+            joint("slide", "a", "c", kind="prismatic", axis="1 0 0", more=limits(-0.1, 0.1)),
+            loop("rail", "prismatic", "b", "c", more=x),
+        )
+    )
+    for name in ("one", "other"):
+        reach = rm.joint_range(model, name)
+        assert (reach.lower, reach.upper) == pytest.approx((-8.0, 6.55))
+        assert (reach.lower_by, reach.upper_by) == ("other", "one")
+
+
+@pytest.mark.slow
+def test_hinges_that_screws_turn_more_than_once_meet_the_limits_of_slides() -> None:
+    """The hinge turns as two screws together, which move the slide by 3 mm a radian."""
+    pitch = '<pitch value="-0.003"/>'
+    model = rm.load(
+        robot(
+            *map(link, ("a", "b", "c", "d")),
+            joint("first", "base", "a", kind="screw", axis="1 0 0", more=pitch),
+            joint("second", "a", "b", kind="screw", axis="1 0 0", more=pitch),
+            joint("slide", "b", "c", kind="prismatic", axis="1 0 0", more=limits(-0.03, 0.08)),
+            joint("hinge", "base", "d", kind="revolute", axis="1 0 0", more=limits(-15.0, 9.0)),
+            loop("held", "fixed", "c", "d", more=""),
+        )
+    )
+    reach = rm.joint_range(model, "hinge")
+    assert (reach.lower, reach.upper) == pytest.approx((-10.0, 9.0))
+    assert (reach.lower_by, reach.upper_by) == ("slide", "hinge")
+
+
+@pytest.mark.slow
 def test_fine_screws_move_an_ankle_as_slides_do() -> None:
     pitch = 0.002 / math.tau
     slides = ankle("prismatic", limits(-0.045, 0.045))

@@ -188,3 +188,26 @@ def test_a_rod_has_a_length(length: str) -> None:
     closing = loop("rod", "rod", "coupler", "rocker", attributes=f'length="{length}"')
     with pytest.raises(rm.DescriptionError, match="of the rod is not positive"):
         rm.load(four_bar(closing=closing))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("pitch", [0.003, -0.0003, 5e-5])
+def test_fine_threads_are_no_rounding(pitch: float) -> None:
+    """A hinge and a screw about one axis, or two screws, lock each other; a slide frees them."""
+
+    def nut(*others: str) -> str:
+        more = f'<pitch value="{pitch!r}"/>'
+        screw = joint("screw", "base", "thread", axis="1 0 0", kind="screw", more=more)
+        held = loop("held", "fixed", "thread", "nut", more="")
+        return robot(link("nut"), link("thread", ""), screw, held, *others)
+
+    hinge = joint("hinge", "base", "nut", axis="1 0 0")
+    more = f'<pitch value="{0.9 * pitch!r}"/>'
+    for locked in (hinge, joint("hinge", "base", "nut", axis="1 0 0", kind="screw", more=more)):
+        with pytest.raises(rm.DescriptionError, match="leaves no motion: mobility 0"):
+            rm.load(nut(locked))
+    slide = joint("slide", "base", "tube", axis="1 0 0", kind="prismatic")
+    free = rm.load(nut(link("tube"), slide, joint("hinge", "tube", "nut", axis="1 0 0")))
+    rates = dict(zip(free.joint_names, free.constraint_jacobian(free.neutral())[:, 0], strict=True))
+    assert rates["slide"] == pytest.approx(pitch * rates["screw"])
+    assert rates["hinge"] == pytest.approx(rates["screw"])

@@ -30,10 +30,11 @@ from robomodel.mechanism.closure import Geometry
 from robomodel.mechanism.compiled import CompiledGeometry, compiled
 from robomodel.mechanism.constraints import OUTSIDE, BodyAnchor, Link, LoopCondition, Polynomial
 from robomodel.mechanism.copies import images
-from robomodel.mechanism.joints import Floating
+from robomodel.mechanism.joints import Floating, Screw
 from robomodel.mobility import ClusterProblem, largest, outside_limits
 from robomodel.mobility.exploration import ROUNDED_CONDITION, NamelessProblem
 from robomodel.mobility.points import Points, away, moved, onto_conditions
+from robomodel.scalars import value_of
 from robomodel.spatial import (
     ZERO,
     Mat,
@@ -49,6 +50,7 @@ from robomodel.tolerances import CLOSED, NOTHING, ROUNDING, TINY
 
 LARGEST_ROUNDING = 3e-3  # [rad, sizes] what is more is no rounding: 0.2 degrees, 0.3 % of the size
 CHAIN_ALONG = 30.0  # a chain of frames that are off by e each stays open by up to 10 e along a walk
+BESIDE_THREADS = 0.1  # of an opening by threads of screws: what other numbers of the file may add
 FIRST_ORDER, STRIDE = 0.3, 0.06  # [rad, sizes] far enough to show what holds to first order only
 MOST_POINTS, ROUNDS = 60, 40  # of the search for the exact mechanism
 
@@ -399,7 +401,7 @@ def try_rank(
     seen = walks(problem, start.q[0], rank, ahead, FIRST_ORDER)
     gap, order = seen.largest, _growth(seen)
     limit = min(LARGEST_ROUNDING, max(100 * NOTHING, CHAIN_ALONG * rounding))
-    if gap > limit or seen.reached < 0.3 * FIRST_ORDER:
+    if gap > limit or seen.reached < 0.3 * FIRST_ORDER or threads_open(problem, start, rank):
         return Trial(False, gap, seen.kept)
     if gap > 3 * rounding and order > 1.4:  # does it go on growing?
         further = walks(problem, start.q[0], rank, seen.first[seen.worst][None], 2 * FIRST_ORDER,
@@ -412,6 +414,28 @@ def try_rank(
     if after <= CLOSED and size <= LARGEST_ROUNDING:
         return Trial(True, gap, seen.kept, frames)
     return Trial(gap <= 3 * rounding and order <= 1.2, gap, seen.kept)
+
+
+def threads_open(problem: ClusterProblem, start: Points, rank: int) -> bool:
+    """True if the threads of screws alone open a condition beyond this rank along a motion.
+
+    Threads are no rounding, however fine: a hinge and a screw about one axis lock each other.
+    """
+    geometry = problem.geometry
+    if not geometry.pitches:
+        return False
+    frames = RoundedFrames(problem)
+    along = frames.derivatives(start.q[0], frames.still).reshape(geometry.rows, -1, 6)
+    threads = np.zeros((geometry.rows, geometry.nv))
+    for n, link in enumerate(geometry.links):
+        if isinstance(link.joint, Screw):
+            advance = value_of(link.joint.pitch) / problem.scale * problem.unit[link.v]
+            threads[:, link.v] = advance * along[:, n, 3 + link.joint.k]
+    null, left = start.null(rank)[0], start.left[0][:, rank:].T
+    opening = left @ problem.conditions(start.q)[1][0] @ null
+    others = opening - left @ threads @ null
+    size = np.linalg.norm(opening)
+    return bool(size > ROUNDING and np.linalg.norm(others) <= BESIDE_THREADS * size)
 
 
 def _growth(seen: Walks) -> float:
