@@ -292,6 +292,46 @@ class TestTree:
         text = four_bar("crank", "elbow", "rocker", "close").replace("</xyz></axis>", limits)
         warned(text, "closes a loop", "limits", line=6, element="joint 'close'")
 
+    @pytest.mark.parametrize("limit", ["effort", "velocity"])
+    def test_other_limits_of_a_loop_are_warned_of(self, limit):
+        limits = f"</xyz><limit><{limit}>5</{limit}></limit></axis>"
+        text = four_bar("crank", "elbow", "rocker", "close").replace("</xyz></axis>", limits)
+        warned(text, "closes a loop", "limits", line=6, element="joint 'close'")
+        placeholder = text.replace(f"<{limit}>5<", f"<{limit}>0<")
+        assert read(placeholder, strict=True).loops
+
+    @pytest.mark.parametrize("cut", [False, True])
+    @pytest.mark.parametrize(
+        ("inner", "more", "kept"),
+        [
+            ("", "<drake:rotor_inertia>1e-4</drake:rotor_inertia>"
+             "<drake:gear_ratio>10</drake:gear_ratio>", "armature"),
+            ("", '<robomodel:motor effort="3"/>', "motor"),
+            ("<initial_position>0.2</initial_position>", "", "initial"),
+        ],
+    )  # fmt: skip
+    def test_what_loops_do_not_keep_stays_with_the_joint(self, inner, more, kept, cut):
+        """In the tree, or, of a joint that must close a loop, at a link that the loop fixes."""
+        if cut:
+            word = "must_be_loop_joint"
+            more += f"<physics><simbody><{word}>1</{word}></simbody></physics>"
+        plain = four_bar("crank", "elbow", "rocker", "close")
+        last = plain[plain.index('<joint name="close"') :]
+        last = last.replace("</xyz></axis>", f"</xyz>{inner}</axis>{more}", 1)
+        text = plain[: plain.index('<joint name="close"')] + last
+        spaces = 'xmlns:drake="drake.mit.edu" xmlns:robomodel="urn:robomodel" version='
+        description = read(text.replace("version=", spaces, 1), strict=True)
+        joint_ = named(description.joints, "close")
+        assert getattr(joint_, kept)
+        assert [loop.type for loop in description.loops] == ["fixed" if cut else "revolute"]
+        if kept == "armature":  # the coupler of a parallelogram does not turn, its rocker does
+            masses = []
+            for model in (build(description), build(read(plain))):
+                q = model.configuration({"crank": 0.4})
+                rate = float(model.joint_velocities(q, np.ones(1))["crank"])
+                masses.append(rm.crba(model, q, backend="numpy")[0, 0] / rate**2)
+            assert masses[0] - masses[1] == pytest.approx(0.01)
+
     @pytest.mark.parametrize("order", [*itertools.permutations(("turn", "thread", "guide"))])
     def test_joints_with_limits_are_in_the_tree(self, order):
         """A nut on a spindle, which a guide with limits keeps from turning."""

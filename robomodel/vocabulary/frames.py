@@ -308,13 +308,19 @@ def path_terms(coupling: LinkCoupling, above: Mapping[str, Joint]) -> list[tuple
 
 
 def warn_of_limits(document: Document, joint: Element, limits: Limits) -> None:
-    """Warn that position limits of a joint that closes a loop are ignored."""
-    if math.isfinite(limits.lower) or math.isfinite(limits.upper):
+    """Warn that limits of a joint that closes a loop are ignored."""
+    if is_limited(limits):
         document.warn_at(
             joint,
             "the joint closes a loop, where limits are not kept; they are left out",
             "limits of a loop",
         )
+
+
+def is_limited(limits: Limits) -> bool:
+    """True if a joint has a limit of its position, velocity or effort; zeros are placeholders."""
+    ends = limits.lower, limits.upper, *(x for x in limits.speeds if x is not None)
+    return limits.pushes or any(map(math.isfinite, ends))
 
 
 def named_sensors(document: Document, element: Element) -> Iterator[Sensor]:

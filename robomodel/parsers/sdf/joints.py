@@ -34,6 +34,7 @@ from robomodel.vocabulary.frames import (
     WORLD,
     check_crossing,
     check_direction,
+    is_limited,
     limits_of,
     read_type,
 )
@@ -261,10 +262,22 @@ class Connection:
         return KINDS[self.kind].rank
 
     @property
-    def limited(self) -> bool:
-        """True if positions have limits, which loops do not keep."""
+    def plain(self) -> tuple[bool, ...]:
+        """If it says nothing that loops do not keep, of each kind; the least goes first."""
         limits = [step.joint.limits for step in self.steps]
-        return any(math.isfinite(x.lower) or math.isfinite(x.upper) for x in limits)
+        bounded = any(math.isfinite(x.lower) or math.isfinite(x.upper) for x in limits)
+        return not bounded, not self.driven, not any(map(is_limited, limits))
+
+    @property
+    def driven(self) -> bool:
+        """True if it says what joints alone keep: a motor, an armature, where or how it starts."""
+        return any(
+            joint.motor is not None
+            or joint.armature != 0.0
+            or joint.independent is not None
+            or joint.initial is not None
+            for joint in (step.joint for step in self.steps)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,8 +298,9 @@ def span(
     """A spanning tree that grows from the world and the ``held`` links, then from free links.
 
     The tree takes fixed joints first, then those of one, two and three freedoms; among equals, it
-    prefers joints from parent to child, then those with limits, then the first in the file. Joints
-    that are ``cut`` always close loops, even if their link is then free.
+    prefers joints from parent to child, then those with limits of positions, with motors and the
+    like, with other limits, and the first in the file. Joints that are ``cut`` always close loops,
+    even if their link is then free.
     """
     touching: dict[SdfFrame, list[tuple[int, bool]]] = defaultdict(list)
     for index, each in enumerate(connections):
@@ -296,13 +310,13 @@ def span(
         touching[each.child].append((index, True))
     reached: set[SdfFrame] = set()
     tree: dict[int, bool] = {}
-    ready: list[tuple[int, bool, bool, int]] = []
+    ready: list[tuple[int, bool, tuple[bool, ...], int]] = []
 
     def reach(frame: SdfFrame) -> None:
         reached.add(frame)
         for index, reverse in touching[frame]:
             each = connections[index]
-            heapq.heappush(ready, (each.rank, reverse, not each.limited, index))
+            heapq.heappush(ready, (each.rank, reverse, each.plain, index))
 
     def grow() -> None:
         while ready:

@@ -620,9 +620,9 @@ class _Describer:
             kind = None
         document, element, source = each.frame.document, each.frame.element, source_of(each.frame)
         here = self.frames.pose(each.child, each.frame)
-        if kind is None or each in tied:
-            # types without a loop, and joints whose position is tied: add joints to a massless
-            # link, which is fixed to the child by the loop
+        if kind is None or each in tied or (each.driven and joints[0].type in ONE_DOF):
+            # types without a loop, joints whose position is tied, and those that say what loops do
+            # not keep: add joints to a massless link, which is fixed to the child by the loop
             link, _ = self._chain(each, each.parent, each.steps)
             name = f"{each.name}{BETWEEN}fixed" if each.steps else each.name
             ends = Anchor(link), Anchor(each.child.name, here)

@@ -34,7 +34,7 @@ from robomodel.parsers.usd.schema import (
 )
 from robomodel.spatial import transpose
 from robomodel.tolerances import NO_LIMIT, SAME, WRITTEN
-from robomodel.vocabulary.frames import as_limit, is_on_joint
+from robomodel.vocabulary.frames import as_limit, is_limited, is_on_joint
 from robomodel.vocabulary.schema import Fields
 
 End = tuple[LinkPrim, Pose]
@@ -421,7 +421,10 @@ def loop(reader: StageReader, edge: Edge) -> tuple[list[Link], list[Joint], Loop
     one, other = (Anchor(body.name, frame) for body, frame in edge.ends)
     if edge.length is not None:
         return [], [], Loop(edge.name, "rod", one, other, length=edge.length, source=edge.source)
-    if any(math.isfinite(x) for each in edge.limits.values() for x in (each.lower, each.upper)):
+    positions = [x for each in edge.limits.values() for x in (each.lower, each.upper)]
+    speed, effort = (edge.numbers.get(word, math.inf) for word in ("velocity", "effort"))
+    others = Limits(velocity=speed, effort=effort, effort_lower=edge.numbers.get("effort_lower"))
+    if any(map(math.isfinite, positions)) or is_limited(others):
         message = "the joint closes a loop, where limits are not kept; they are left out"
         reader.warn(edge.prim, message, "limits of a loop")
     kinds = _kinds(edge.free)

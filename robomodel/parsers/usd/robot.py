@@ -714,9 +714,9 @@ class _JointTree:
             gains = reader.array(prim, "mjc:gainPrm")
             gain = float(gains[0]) if gains and hasattr(gains[0], "__float__") else 1.0
             dynamics = reader.written(prim, "mjc:dynType") or "none"
-            kinds = ["act"] if dynamics != "none" else []
-            kinds += ["ctrl"] if dynamics not in _INTEGRATES else []
-            for kind in kinds:  # what a filter gives lies within both
+            acting = ["act"] if dynamics != "none" else []
+            acting += ["ctrl"] if dynamics not in _INTEGRATES else []
+            for kind in acting:  # what a filter gives lies within both
                 control = reader.span(prim, f"mjc:{kind}Range", f"mjc:{kind}Limited")
                 ends = sorted(gain * x for x in control) if gain else (-math.inf, math.inf)
                 low, high = max(low, ends[0]), min(high, ends[1])
