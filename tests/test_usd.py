@@ -638,6 +638,50 @@ def test_loops_are_those_of_urdf(name):
     same_robot(model, rm.load(same, independent=independent), tolerance=1e-9)
 
 
+ACTS = {
+    "armature": ("float newton:armature = 0.3", NEWTON, '<armature value="0.3"/>'),
+    "drive": ("float drive:angular:physics:maxForce = 5", '"PhysicsDriveAPI:angular"',
+              '<limit effort="5"/>'),
+    "leader": ("", "", ""),
+}  # fmt: skip
+
+
+@pytest.mark.slow_cases("drive", "leader")
+@pytest.mark.parametrize("name", ACTS)
+def test_joints_that_act_keep_it_where_they_close_loops(name):
+    """They are joints to a link without mass, which a fixed loop holds on the child."""
+    words, api, element = ACTS[name]
+    base, axis = 'token physics:axis = "Y"', '<axis xyz="0 1 0"/>'
+    hinges, same = [], []
+    places = (("h", "ab", "0 0 0"), ("k", "ac", "0 0 1.2"), ("m", "bd", "0.5 0 0"))
+    for n, ends, at in places:
+        frame = f"point3f physics:localPos0 = ({at.replace(' ', ', ')})"
+        hinges.append(joint("Revolute", n, ends, base, frames=frame))
+        same.append(urdf_joint("continuous", n, ends, axis, f'<origin xyz="{at}"/>'))
+    hinges.append(
+        joint("Revolute", "l", "dc", base, words, "bool physics:excludeFromArticulation = 1",
+              frames=ENDS, apis=api)
+    )  # fmt: skip
+    same.append(urdf_joint("continuous", "l", "de", axis + element, '<origin xyz="0 0 1"/>'))
+    same.append(
+        '<link name="e"/><loop name="l" type="fixed"><predecessor link="e"/><successor link="c">'
+        '<origin xyz="0.5 0 -0.2"/></successor></loop>'
+    )
+    if name == "leader":
+        follows = "rel newton:mimicJoint = </r/l>\nfloat newton:mimicCoef1 = -2"
+        hinges.append(joint("Revolute", "n", "ax", base, follows, apis='"NewtonMimicAPI"'))
+        mimic = '<mimic joint="l" multiplier="-2"/>'
+        same.append(urdf_joint("continuous", "n", "ax", axis + mimic))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DescriptionWarning)  # loops in a plane: conditions repeat
+        links = "abcdx" if name == "leader" else "abcd"
+        model = rm.load(stage(FIX, *hinges, links=links))
+        other = rm.load(urdf(FIX_URDF, *same, links=links))
+    same_robot(model, other, tolerance=1e-9)
+    drives = [(each.joint, each.effort_limit) for each in model.actuators]
+    assert drives == ([("l", 5.0)] if name == "drive" else [])
+
+
 def test_free_bodies_and_roots():
     """Without a joint to the world a body floats: an articulation's root, where it has one."""
     hinge = joint("Revolute", "j", "ab", frames=FRAMES)

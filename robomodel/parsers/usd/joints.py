@@ -416,25 +416,28 @@ def _shown(step: _Step, limits: Limits) -> float | None:
 # --- loops ----------------------------------------------------------------------------------------
 
 
-def loop(reader: StageReader, edge: Edge) -> tuple[list[Link], list[Joint], Loop]:
-    """The loop that an edge closes, with a chain of joints if no type of loop has its freedoms."""
+def loop(
+    reader: StageReader, edge: Edge, *, named: bool = False
+) -> tuple[list[Link], list[Joint], Loop]:
+    """The loop that an edge closes, with a chain of joints if no type of loop has its freedoms.
+
+    So is a hinge or a slide with a drive or an armature, or that others name (``named``): it has
+    what loops do not keep.
+    """
     one, other = (Anchor(body.name, frame) for body, frame in edge.ends)
     if edge.length is not None:
         return [], [], Loop(edge.name, "rod", one, other, length=edge.length, source=edge.source)
-    positions = [x for each in edge.limits.values() for x in (each.lower, each.upper)]
-    speed, effort = (edge.numbers.get(word, math.inf) for word in ("velocity", "effort"))
-    others = Limits(velocity=speed, effort=effort, effort_lower=edge.numbers.get("effort_lower"))
-    if any(map(math.isfinite, positions)) or is_limited(others):
-        message = "the joint closes a loop, where limits are not kept; they are left out"
-        reader.warn(edge.prim, message, "limits of a loop")
     kinds = _kinds(edge.free)
     axes = [AXES[each[-1]] for each, _ in kinds if each] or [AXES["X"]]
     axis2 = None
     kind: LoopType
+    acts = named or edge.drives or bool(edge.numbers.get("armature"))
     match [each for _, each in kinds]:
-        case ["revolute"]:
+        case ["revolute"] if not acts:
             kind = "revolute"
-        case [("fixed" | "prismatic" | "planar" | "spherical") as each]:
+        case [("fixed" | "prismatic" | "planar" | "spherical") as each] if (
+            not acts or each != "prismatic"
+        ):
             kind = each
         case ["revolute", "revolute"]:
             kind, axis2 = "universal", axes[1]
@@ -445,6 +448,12 @@ def loop(reader: StageReader, edge: Edge) -> tuple[list[Link], list[Joint], Loop
             return [*links, Link(name, source=edge.source)], joints, Loop(
                 edge.name, "fixed", *ends, source=edge.source
             )  # fmt: skip
+    positions = [x for each in edge.limits.values() for x in (each.lower, each.upper)]
+    speed, effort = (edge.numbers.get(word, math.inf) for word in ("velocity", "effort"))
+    others = Limits(velocity=speed, effort=effort, effort_lower=edge.numbers.get("effort_lower"))
+    if any(map(math.isfinite, positions)) or is_limited(others):
+        message = "the joint closes a loop, where limits are not kept; they are left out"
+        reader.warn(edge.prim, message, "limits of a loop")
     limits = ("effort", "effort_lower", "velocity")
     numbers = {k: x for k, x in edge.numbers.items() if k not in limits and x}
     words = ("damping", "friction", "stiffness", "reference")

@@ -13,6 +13,7 @@ import os
 from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from robomodel.description import (
@@ -472,6 +473,8 @@ class _JointTree:
             else:
                 between, chained, closing = self._loop(edge)
                 loops.append(closing)
+                if any(joint.name == edge.name for joint in chained):
+                    of_prim[edge.prim.GetPath()] = edge.name
             links += between
             joints += chained
         for prim in robot.frames:
@@ -565,10 +568,21 @@ class _JointTree:
             return chain(edge, parent, child, backward=backward)
         return [], [replace(read_joint(edge.urdf, edge.urdf.root), source=edge.source)]
 
+    @cached_property
+    def _named(self) -> set[Any]:
+        """Paths of joints that follow others, that others follow, and on which actuators act."""
+        paths = set[Any]()
+        for edge in self.edges:
+            followed = [x for word in _leading() for x in _targets(edge.prim, word)]
+            paths |= {edge.prim.GetPath(), *followed} if followed else set()
+        for prim in self.robot.actuators:
+            paths |= {*_targets(prim, _acting_on(prim))}
+        return paths
+
     def _loop(self, edge: Edge) -> tuple[list[Link], list[Joint], Loop]:
         """The loop that an edge closes."""
         if not _is(edge, "loop"):
-            return loop(self.reader, edge)
+            return loop(self.reader, edge, named=edge.prim.GetPath() in self._named)
         return [], [], replace(read_loop(edge.urdf, edge.urdf.root), source=edge.source)
 
     # ---- couplings, springs and transmissions
@@ -618,10 +632,9 @@ class _JointTree:
         reader, prim = self.reader, edge.prim
         for each in ("newton", *FREEDOMS, "angular", "linear"):
             newton, word = each == "newton", f"physxMimicJoint:{each}:"
-            relation = "newton:mimicJoint" if newton else f"{word}referenceJoint"
-            leaders = prim.GetRelationship(relation).GetTargets()
+            leaders = _targets(prim, "newton:mimicJoint" if newton else f"{word}referenceJoint")
             if newton and not leaders:
-                leaders = prim.GetRelationship("mjc:target").GetTargets()
+                leaders = _targets(prim, "mjc:target")
             if newton and reader.written(prim, "newton:mimicEnabled") is False:
                 continue
             if not leaders:
@@ -684,8 +697,7 @@ class _JointTree:
         reader = self.reader
         for prim in self.robot.actuators:
             word = prim.GetTypeName().removesuffix("Actuator").lower()
-            target = "newton:targets" if word == "newton" else "mjc:target"
-            targets = prim.GetRelationship(target).GetTargets()
+            targets = _targets(prim, _acting_on(prim))
             name = of_prim.get(targets[0], "") if targets else ""
             if name not in joints or joints[name].type not in ONE_DOF:
                 reader.warn(prim, "acts on no joint of one freedom and is left out", "actuator")
@@ -744,6 +756,23 @@ class _JointTree:
         if math.isinf(speed):
             return Motor(min(effort, stall))
         return Motor(effort, stall_torque=stall, no_load_speed=speed)
+
+
+def _targets(prim: Any, relation: str) -> list[Any]:
+    """The paths that a relationship of a prim names."""
+    return list(prim.GetRelationship(relation).GetTargets())
+
+
+def _leading() -> list[str]:
+    """The relationships by which a joint names the one that it follows."""
+    axes = (*FREEDOMS, "angular", "linear")
+    physx = [f"physxMimicJoint:{each}:referenceJoint" for each in axes]
+    return ["newton:mimicJoint", "mjc:target", *physx]
+
+
+def _acting_on(prim: Any) -> str:
+    """The relationship by which an actuator names its joint."""
+    return "newton:targets" if prim.GetTypeName() == "NewtonActuator" else "mjc:target"
 
 
 def _turns(edge: Edge) -> bool:
