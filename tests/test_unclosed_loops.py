@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from pathlib import Path
 
@@ -279,6 +280,29 @@ def test_an_exact_file_is_exact_whatever_its_tolerance() -> None:
     assert model.neutral() == pytest.approx(wide.neutral(), abs=1e-12)
     assert not any("nearly" in note for note in wide.notes)
     assert rm.robots.load("five_bar", tolerance=1e-3).nv == 2
+
+
+def test_a_wide_tolerance_drops_no_condition_of_an_exact_file() -> None:
+    """A nut that a belt turns pushes a spindle of 0.8 mm per radian, and this a lever."""
+    text = robot(
+        *map(link, ("lever", "barrel", "nut", "spindle", "rotor")),
+        joint("knee", "base", "lever"),
+        joint("pivot", "base", "barrel", "0.1 -0.3 0", rpy=f"0 0 {math.pi / 2!r}"),
+        joint("bearing", "barrel", "nut", axis="1 0 0"),
+        joint("screw", "nut", "spindle", "0.3 0 0", kind="screw", axis="1 0 0",
+              more='<pitch value="0.0008"/>'),
+        joint("motor", "barrel", "rotor", "0 0.05 0", axis="1 0 0"),
+        coupling("belt", {"motor": 1.0, "bearing": -2.5}),
+        loop("eye", "revolute", "spindle", "lever", to="0.1 0 0"),
+    )  # fmt: skip
+    exact = rm.load(text)
+    for tolerance in (1e-3, 0.1):
+        wide = rm.load(text, tolerance=tolerance, strict=True)
+        assert wide.dof_names == exact.dof_names
+        q = exact.neutral()
+        np.testing.assert_array_equal(wide.neutral(), q)
+        rates = (each.constraint_jacobian(q) for each in (wide, exact))
+        np.testing.assert_array_equal(*rates)
 
 
 # ---- limits --------------------------------------------------------------------------------------

@@ -42,6 +42,7 @@ from robomodel.mechanism.couplings import (
 )
 from robomodel.mechanism.tree_constraints import loop_frame
 from robomodel.mobility import (
+    ClosureTolerance,
     ClusterError,
     ClusterProblem,
     ClusterSolution,
@@ -200,6 +201,9 @@ def _generic(
     problem: ClusterProblem, before: Analysed
 ) -> tuple[ClusterProblem, ClosedConfigurations, int, str]:
     """The problem, its closed configurations, its mobility, and a remark if that is 0."""
+    if problem.tolerance.stated:  # of a file that needs none it changes nothing
+        exact = replace(problem, tolerance=ClosureTolerance.of((), problem.scale))
+        problem = exact if _agree(exact, before) else problem
     explored, columns = explore(problem, before.explored), len(problem.columns)
     if problem.rank is not None or problem.tolerance.stated:
         return problem, explored, columns - explored.rank, ""
