@@ -332,6 +332,16 @@ class TestTree:
                 masses.append(rm.crba(model, q, backend="numpy")[0, 0] / rate**2)
             assert masses[0] - masses[1] == pytest.approx(0.01)
 
+    def test_joints_with_transmissions_are_in_the_tree(self):
+        words = (
+            '<robomodel:transmission name="t"><type>SimpleTransmission</type><joint name="close"/>'
+            '<actuator name="m"><mechanicalReduction>9</mechanicalReduction></actuator>'
+            "</robomodel:transmission></model>"
+        )
+        text = four_bar("crank", "elbow", "rocker", "close").replace("</model>", words)
+        text = text.replace("version=", 'xmlns:robomodel="urn:robomodel" version=', 1)
+        assert named(read(text, strict=True).joints, "close")
+
     @pytest.mark.parametrize("order", [*itertools.permutations(("turn", "thread", "guide"))])
     def test_joints_with_limits_are_in_the_tree(self, order):
         """A nut on a spindle, which a guide with limits keeps from turning."""

@@ -255,6 +255,7 @@ class Connection:
     frame: SdfFrame
     steps: tuple[SimpleJoint, ...]
     cut: bool
+    driven: bool = False  # if it has a transmission
 
     @property
     def rank(self) -> int:
@@ -266,12 +267,12 @@ class Connection:
         """If it says nothing that loops do not keep, of each kind; the least goes first."""
         limits = [step.joint.limits for step in self.steps]
         bounded = any(math.isfinite(x.lower) or math.isfinite(x.upper) for x in limits)
-        return not bounded, not self.driven, not any(map(is_limited, limits))
+        return not bounded, not self.acts, not any(map(is_limited, limits))
 
     @property
-    def driven(self) -> bool:
+    def acts(self) -> bool:
         """True if it says what joints alone keep: a motor, an armature, where or how it starts."""
-        return any(
+        return self.driven or any(
             joint.motor is not None
             or joint.armature != 0.0
             or joint.independent is not None

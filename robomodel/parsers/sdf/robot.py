@@ -161,16 +161,18 @@ class _Reader:
             element = world_element.find("gravity")
             element = up_to_1_5 if element is None else element
             gravity = None if element is None else self.main.three(element)
-        description = _Describer(SdfFrames(ground), wanted_parts).description(
+        custom = () if model is None else _custom(model, "transmission")
+        transmissions = tuple(read_transmission(self.main, x) for x in custom)
+        moved = frozenset(joint.name for each in transmissions for joint in each.joints)
+        description = _Describer(SdfFrames(ground), wanted_parts, moved).description(
             called, source, gravity
         )
         if model is None:
             return description
-        transmissions = (read_transmission(self.main, x) for x in _custom(model, "transmission"))
         springs = (read_spring(self.main, x) for x in _custom(model, "spring"))
         return replace(
             description,
-            transmissions=tuple(transmissions),
+            transmissions=transmissions,
             springs=(*description.springs, *springs),
         )
 
@@ -429,9 +431,10 @@ class _Parts:
 class _Describer:
     """Creates the description from the parts: a tree, its loops and its couplings."""
 
-    def __init__(self, frames: SdfFrames, parts: _Parts) -> None:
+    def __init__(self, frames: SdfFrames, parts: _Parts, moved: frozenset[str]) -> None:
         self.frames = frames
         self.parts = parts
+        self.moved = moved  # names of joints with transmissions
         self.connections: dict[SdfFrame, Connection] = {}
         self.gearboxes: list[SdfFrame] = []
         self.links: list[Link] = []
@@ -522,7 +525,8 @@ class _Describer:
         physics = element.find("physics/simbody")
         cut = physics is not None and document.truth(physics, "must_be_loop_joint", False)
         steps = read_steps(self.frames, frame, kind)
-        return Connection(frame.name, kind, parent, child, frame, steps, cut)
+        driven = any(step.joint.name in self.moved for step in steps)
+        return Connection(frame.name, kind, parent, child, frame, steps, cut, driven)
 
     # ---- the tree
 
@@ -620,7 +624,7 @@ class _Describer:
             kind = None
         document, element, source = each.frame.document, each.frame.element, source_of(each.frame)
         here = self.frames.pose(each.child, each.frame)
-        if kind is None or each in tied or (each.driven and joints[0].type in ONE_DOF):
+        if kind is None or each in tied or (each.acts and joints[0].type in ONE_DOF):
             # types without a loop, joints whose position is tied, and those that say what loops do
             # not keep: add joints to a massless link, which is fixed to the child by the loop
             link, _ = self._chain(each, each.parent, each.steps)
