@@ -667,3 +667,19 @@ def test_limits_of_this_package_are_notes() -> None:
     found = [each for each in rm.validate(text).findings if each.check == "file"]
     assert {each.severity for each in found} == {"note"}
     assert sorted(each.message.partition(" ")[0] for each in found) == ["its", "the"]
+
+
+def test_a_loop_whose_conditions_all_hold_anyway_is_named() -> None:
+    """A planar loop between two links of a plane, in which nothing becomes singular."""
+    text = robot(
+        *map(link, ("a", "b", "c")),
+        joint("one", "base", "a"),
+        joint("two", "a", "b", "0.2 0 0"),
+        joint("other", "base", "c", "0.5 0 0"),
+        loop("plane", "planar", "b", "c"),
+    )
+    with pytest.warns(rm.DescriptionWarning, match="adds nothing"):
+        model = rm.load(text)
+    assert model.nv == 3
+    findings = [x for x in rm.validate(model).findings if x.check == "cluster-size"]
+    assert any("repeats what others say" in x.message for x in findings)

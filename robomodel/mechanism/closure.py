@@ -563,8 +563,10 @@ def extreme_singular(matrix: Array, rank: int) -> tuple[Array, Array]:
     """The least and the greatest singular values (n,) of matrices (n, rows, columns) of a rank.
 
     From eigenvalues of AᵀA or A Aᵀ, whose rounding is about 1e-16 |A|²; where that counts, of A
-    itself.
+    itself. Ones for the rank 0, with which nothing can become singular.
     """
+    if not rank:
+        return np.ones(len(matrix)), np.ones(len(matrix))
     across = np.swapaxes(matrix, 1, 2)
     wide = matrix.shape[1] < matrix.shape[2]
     squares = np.linalg.eigvalsh(matrix @ across if wide else across @ matrix)[:, [-rank, -1]]
