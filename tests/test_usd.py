@@ -646,7 +646,7 @@ ACTS = {
 }  # fmt: skip
 
 
-@pytest.mark.slow_cases("drive", "leader")
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ACTS)
 def test_joints_that_act_keep_it_where_they_close_loops(name):
     """They are joints to a link without mass, which a fixed loop holds on the child."""
