@@ -847,3 +847,46 @@ def test_balls_in_loops_are_led_alike_in_all_sizes(size: float) -> None:
             other.integrate(other.neutral(), way), one.integrate(one.neutral(), way), atol=1e-9
         )
     assert np.isfinite(other.integrate(other.neutral(), ways)).all()
+
+
+@pytest.mark.parametrize("thread", [0.001, -0.0005])
+def test_fine_screws_are_no_long_way(thread: float) -> None:
+    """A cylinder of a thousand turns, whose length is the distance of its ends, in closed form."""
+    pitch = thread / math.tau
+    parts = (
+        *map(link, ("barrel", "rod", "eye", "arm")), joint("pivot", "base", "barrel"),
+        joint("screw", "barrel", "rod", "0.25 0 0", kind="screw", axis="1 0 0",
+              more=f'<pitch value="{pitch!r}"/>'),
+        joint("bearing", "rod", "eye", axis="1 0 0"), joint("knee", "base", "arm", "0.3 0 0"),
+        loop("pin", "revolute", "eye", "arm", "0 0 0", "0 0.2 0"),
+    )  # fmt: skip
+    model = rm.load(robot(*parts))
+    q = model.neutral()
+    for knee in (0.3, -0.5, 1.0, -1.2, 1.5):
+        x, y = 0.3 - 0.2 * math.sin(knee), 0.2 * math.cos(knee)
+        turns = (math.hypot(x, y) - 0.25) / pitch
+        wanted = {"pivot": math.atan2(y, x), "screw": turns, "bearing": -turns, "knee": knee}
+        for names in (("knee",), ("screw",), ("bearing",), ("screw", "knee"), wanted):
+            found = model.joint_positions(
+                model.configuration({name: wanted[name] for name in names})
+            )
+            assert {name: float(found[name]) for name in wanted} == pytest.approx(wanted, abs=1e-8)
+        q = model.integrate(q, np.array([turns - float(model.joint_positions(q)["screw"])]))
+        assert float(model.joint_positions(q)["knee"]) == pytest.approx(knee, abs=1e-9)
+
+
+@pytest.mark.slow
+def test_the_turns_of_a_nut_with_an_arm_bend_loops() -> None:
+    """A thread that nothing undoes is followed turn by turn: a crank that pushes a slide."""
+    model = rm.load(robot(
+        *map(link, ("nut", "rod", "slide")),
+        joint("screw", "base", "nut", kind="screw", more='<pitch value="0.0001"/>'),
+        joint("ball", "nut", "rod", "0.1 0 0", kind="spherical"),
+        joint("slide", "base", "slide", "0.4 0 0", kind="prismatic", axis="1 0 0"),
+        loop("eye", "spherical", "rod", "slide", "0.3 0 0", "0 0 0", more=""),
+    ))  # fmt: skip
+    for turns in (3.0, 7.0, -20.0):
+        at = model.joint_positions(model.configuration({"screw": turns}))
+        height, x = 0.0001 * turns, 0.1 * math.cos(turns)
+        far = math.sqrt(0.09 - height**2 - (0.1 * math.sin(turns)) ** 2)
+        assert float(at["slide"]) == pytest.approx(x + far - 0.4, abs=1e-9)

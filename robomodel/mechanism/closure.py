@@ -27,15 +27,24 @@ from robomodel.mechanism.constraints import (
     Polynomial,
     evaluate_loops,
 )
-from robomodel.mechanism.joints import JointModel, Screw, VectorSpace
+from robomodel.mechanism.joints import JointModel, Revolute, Screw, VectorSpace
 from robomodel.scalars import Scalar, Vector, stack, unstack, value_of
-from robomodel.tolerances import CLOSED, CONVERGED, EXACTLY_CLOSED, ROUNDING, SINGULAR, TINY
+from robomodel.tolerances import (
+    CLOSED,
+    CONVERGED,
+    EXACTLY_CLOSED,
+    NOTHING,
+    ROUNDING,
+    SINGULAR,
+    TINY,
+)
 
 MANY_AT_ONCE = 8  # configurations at once, from which on it pays to leave out what holds everywhere
 ANYWHERE = 4  # configurations at which conditions without derivatives hold everywhere
 FAR_LESS = 0.01  # of the singular values that count as zero: rows that do not count
 PLAINLY = 1e-3  # least pivot of the greatest, of rows that are independent without a doubt
 MANY_ENTRIES = 150  # of K: of as many, one configuration is quicker as arrays, too
+TURNS = 1.0, 2.5  # [rad] of screws whose conditions are looked at for bending
 COUNTS = 0.01  # singular value of a condition that some joint opens by its size, or a radian
 
 
@@ -49,6 +58,23 @@ class LinearCoupling:
     name: str
     terms: tuple[tuple[int, float], ...]
     offset: float
+
+
+@dataclass(frozen=True, slots=True)
+class Thread:
+    """A fine screw whose turns bend nothing, alone or as long as a hinge undoes them.
+
+    Attributes:
+        column: The screw's.
+        long: How far it turns [rad] as it goes by a linkage's size.
+        hinge: The column of the hinge that undoes its turns; None where none has to.
+        sense: The hinge's turn for one of the screw that it undoes, 1 or -1.
+    """
+
+    column: int
+    long: float
+    hinge: int | None = None
+    sense: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -282,6 +308,50 @@ class Geometry:
                 if isinstance(link.joint, Screw) and link.joint.pitch}  # fmt: skip
 
     @cached_property
+    def threads(self) -> tuple[Thread, ...]:
+        """Fine screws whose turns bend nothing.
+
+        All conditions change in proportion to these turns, wherever the bodies are, as to a slide:
+        at their ends are balls on their axes, or next to them hinges about the same axis.
+        """
+        fine = {c: self.scale / x for c, x in self.pitches.items() if 0.0 < x < self.scale}
+        if not fine:
+            return ()
+        rng = np.random.default_rng(0)
+        q = Geometry.integrate(
+            self, np.tile(self.zero(), (ANYWHERE, 1)), rng.uniform(-1.0, 1.0, (ANYWHERE, self.nv))
+        )
+        at = Geometry.evaluate(self, q)[0]
+        hinges = [link.v for link in self.links if isinstance(link.joint, Revolute)]
+        result: list[Thread] = []
+        for column, long in fine.items():
+            taken = {each.hinge for each in result}
+            ways = [(None, 0.0), *((c, s) for c in hinges if c not in taken for s in (-1.0, 1.0))]
+            for hinge, sense in ways:
+                way = np.zeros(self.nv)
+                way[column] = 1.0
+                if hinge is not None:
+                    way[hinge] = sense
+                there = np.array([Geometry.integrate(self, q, t * way) for t in TURNS])
+                change = Geometry.evaluate(self, there)[0] - at
+                bent = change[1] * TURNS[0] - change[0] * TURNS[1]
+                if np.max(np.abs(bent * self.row_unit), initial=0.0) <= NOTHING:
+                    result.append(Thread(column, long, hinge, sense))
+                    break
+        return tuple(result)
+
+    def bending(self, step: Array) -> Array:
+        """How far steps (..., nv) bend what they move: their turns, without those of threads."""
+        if not self.threads:
+            return step
+        step = step.copy()
+        for each in self.threads:
+            if each.hinge is not None:
+                step[..., each.hinge] -= each.sense * step[..., each.column]
+            step[..., each.column] /= each.long
+        return step
+
+    @cached_property
     def opening(self) -> frozenset[int]:
         """The conditions but for those that hold everywhere, as those out of a linkage's plane."""
         rng = np.random.default_rng(0)
@@ -398,7 +468,8 @@ def close(
     """Damped Newton steps from q (..., nq) to closed configurations, each by itself.
 
     A step has the least norm and moves joints in loops by at most half a unit; units are radians
-    and sizes of the linkage, so that nothing hangs on metres. It is shortened while it does not
+    and sizes of the linkage, so that nothing hangs on metres, and of threads what makes them go by
+    a size. It is shortened while it does not
     reduce the conditions, so that the loops stay on the branch of the guess where they can.
 
     Args:
@@ -422,7 +493,6 @@ def close(
     moving = geometry.looped if geometry.loop_joints else geometry.links  # polynomials: all joints
     in_loops = np.zeros(geometry.nv, dtype=bool)
     in_loops[[c for link in moving for c in link.freedoms]] = True
-    looped = in_loops[free]
     selected = list(range(geometry.rows) if rows is None else rows)
     if len(q) >= MANY_AT_ONCE:
         selected = [row for row in selected if row in geometry.opening]
@@ -465,10 +535,11 @@ def close(
         away = None if away is None else away[:, free]
         shares = _shares(geometry, jacobian, rank)
         step = _newton_step(values, jacobian, away, shares, isinstance(keep, Joints))
-        longest = np.maximum(_largest(step[:, looped]), TINY)
-        step *= (damping[active] * np.minimum(1.0, 0.5 / longest))[:, None]
         move = np.zeros((len(active), geometry.nv))
         move[:, free] = step
+        longest = np.maximum(_largest(geometry.bending(move)[:, in_loops]), TINY)
+        shorter = (damping[active] * np.minimum(1.0, 0.5 / longest))[:, None]
+        step, move = step * shorter, move * shorter
         trial, trial_values, trial_jacobian = solved.step(q[active], move * unit, units)
         trial_values, trial_jacobian = conditions(trial, trial_values, trial_jacobian, active)
         trial_size = np.linalg.norm(trial_values, axis=1)

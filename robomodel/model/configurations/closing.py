@@ -272,23 +272,54 @@ def coupled(cluster: Cluster, q: Vector) -> list[Scalar]:
 
 
 def of_loops(cluster: Cluster, q: Vector) -> list[Scalar]:
-    """The positions of a cluster's joints that are in loops; motors geared to them are not."""
+    """The positions of a cluster's joints that are in loops; motors geared to them are not.
+
+    Threads are as :func:`_shortened` says.
+    """
+    q = _shortened(cluster, q)
     return [x for link in cluster.geometry.looped for x in q[link.positions]]
+
+
+def _shortened(cluster: Cluster, q: Vector) -> Vector:
+    """A cluster's positions with the turns of threads as :meth:`Geometry.bending` has them."""
+    if not cluster.geometry.threads:
+        return q
+    places, result = {link.v: link.q for link in cluster.geometry.links}, list(q)
+    for each in cluster.geometry.threads:
+        turns = result[places[each.column]]
+        if each.hinge is not None:
+            result[places[each.hinge]] = result[places[each.hinge]] - each.sense * turns
+        result[places[each.column]] = turns * (1.0 / each.long)
+    return result
 
 
 def travel(cluster: Cluster) -> Array:
     """How far unit independent velocities (nv) move joints of loops through couplings alone.
 
-    A motor geared to a crank by 25 moves it by 1/25. Branches are left by motions of loops: steps
-    are bounded in these units.
+    A motor geared to a crank by 25 moves it by 1/25, and so does a thread that goes by a 25th of a
+    linkage's size for a radian, or a hinge that undoes its turns. Branches are left by motions of
+    loops: steps are bounded in these units.
     """
     constraint = cluster.constraint
     if not isinstance(constraint, LoopConstraint):
         return np.ones(cluster.nv)
     rows = [c for link in cluster.geometry.looped for c in link.freedoms]
-    matrix = np.abs(np.array(constraint.expand))[rows]
+    matrix = (np.abs(np.array(constraint.expand)) / long_ways(cluster)[:, None])[rows]
     most: Array = np.max(matrix[:, list(constraint.independent)], axis=0)
     return np.where(most > 0.0, most, 1.0)
+
+
+def long_ways(cluster: Cluster) -> Array:
+    """How far joints (spanning velocities) move for a unit that bends loops: threads farther.
+
+    A hinge that undoes the turns of a thread goes as far, unless both are independent.
+    """
+    result = np.ones(cluster.geometry.nv)
+    for each in cluster.geometry.threads:
+        result[each.column] = each.long
+        if each.hinge is not None and not {each.column, each.hinge} <= set(cluster.columns):
+            result[each.hinge] = each.long
+    return result
 
 
 # ---- what is left open ---------------------------------------------------------------------------
@@ -330,7 +361,7 @@ def relative_gap(cluster: Cluster, q: Vector) -> Scalar:
     closing, left = _gaps(cluster, q)
     for x in closing:
         worst = maximum(worst, maximum(x, -x))
-    for x in q:
+    for x in _shortened(cluster, q):
         size = maximum(size, maximum(x, -x))
     for x in cluster.geometry.alignments(q):
         worst = select(x, math.inf, worst)

@@ -346,7 +346,7 @@ def walk(
     geometry, closing = cluster.geometry, list(cluster.closing_rows)
     columns = list(goal.columns)
     free = [c for c in range(geometry.nv) if c not in set(columns)]
-    looped = [free.index(c) for link in geometry.looped for c in link.freedoms if c in free]
+    looped = [c for link in geometry.looped for c in link.freedoms if c in free]
     q, beyond, gap = q.copy(), q.copy(), np.zeros(len(q))
     share, stride, going = np.zeros(len(q)), np.full(len(q), 1.0 / count), np.arange(len(q))
     while len(going):
@@ -357,8 +357,10 @@ def walk(
         step[:, columns] = length * rest[going]
         inverse = np.linalg.pinv(jacobian[..., free], rcond=1e-6)
         along = -np.einsum("nij,njk,nk->ni", inverse, jacobian, step)
-        longest = np.max(np.abs(along[:, looped]), axis=1, initial=0.0)
-        step[:, free] = along * np.minimum(1.0, 0.5 / np.maximum(longest, TINY))[:, None]
+        step[:, free] = along
+        bent = geometry.bending(step)[:, looped]
+        longest = np.max(np.abs(bent), axis=1, initial=0.0)
+        step *= np.minimum(1.0, 0.5 / np.maximum(longest, TINY))[:, None]
         ahead, opened = newton.close(
             geometry,
             geometry.integrate(q[going], step),

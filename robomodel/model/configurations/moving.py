@@ -21,6 +21,7 @@ from robomodel.mechanism import closure as newton
 from robomodel.mechanism.closure import Geometry, Held, Joints, ToNearest
 from robomodel.model.arguments import check_one_configuration, common_batch
 from robomodel.model.configurations import functions
+from robomodel.model.configurations.closing import long_ways, partly_independent
 from robomodel.model.configurations.following import (
     CLOSELY,
     FOLLOWED,
@@ -425,17 +426,25 @@ def _solve_loops(
     elsewhere: Array | None = None
     displacement = geometry.difference(start, target)
     displacement[others] = 0.0
-    strides = max(1, math.ceil(np.max(np.abs(displacement[held]), initial=0.0) / CLOSED_EVERY))
-    goal = Joints(stay, start[None], displacement[None, stay])
-    if float(geometry.gap(start)) <= max(NEARLY_CLOSED, cluster.slack) and strides <= MOST_STRIDES:
+    long = long_ways(cluster)
+    longest = np.max(np.abs(displacement / long)[held], initial=0.0)
+    strides = max(1, math.ceil(longest / CLOSED_EVERY))
+    goals = [Joints(stay, start[None], displacement[None, stay])]
+    # spins of rods, of which angles far from the start say little, go along where they cannot stay
+    spins = {c for *_, own in partly_independent(model, cluster) for c in own if c not in held}
+    if spins.intersection(stay):
+        kept = [c for c in stay if c not in spins]
+        goals.append(Joints(kept, start[None], displacement[None, kept]))
+    closed = float(geometry.gap(start)) <= max(NEARLY_CLOSED, cluster.slack)
+    for goal in goals if closed and strides <= MOST_STRIDES else ():
         walked = walk(cluster, goal.origin, goal, goal.way, strides)
-        best, at = float(walked.gap[0]), walked.q
+        best, at = min(best, float(walked.gap[0])), walked.q
         opens = walked.share[0] < 1.0
         if not opens and is_closed(cluster, at, walked.gap)[0]:
             for body, value in named.items():
                 link = geometry.links[body - cluster.bodies[0]]
                 at[0, link.positions] = value
-            at, gaps = newton.close(geometry, at, Held(stay), rows=rows)
+            at, gaps = newton.close(geometry, at, Held(goal.columns), rows=rows)
             if is_closed(cluster, at, gaps)[0]:
                 return np.asarray(at[0])
     rng = np.random.default_rng(0)
@@ -464,7 +473,7 @@ def _solve_loops(
         text = f"with {values} linkage '{cluster.name}' was found to close in another assembly mode"
         warn(RuntimeWarning(f"{text} alone, to which no path leads from the guess; {OTHER_MODE}"))
         return elsewhere
-    why = _out_of_reach(model, cluster, named, goal, strides) if opens else ""
+    why = _out_of_reach(model, cluster, named, goals[0], strides) if opens else ""
     if elsewhere is not None:
         why += f"{'; ' if why else ''}another assembly mode has what is wanted"
     raise not_closed(cluster, best, f"with {values}" if values else "from the guess", why)
