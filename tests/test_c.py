@@ -76,6 +76,9 @@ def compare(model: rm.Model, made: ctypes.CDLL, stem: str, name: str, dtype: str
     tolerance, at = 1e-11 if dtype == "float64" else 2e-3, 0
     for count in counts:
         part, right = (x[:, at : at + count] for x in (result, expected))
+        endless = np.isinf(right)
+        np.testing.assert_array_equal(part[endless], right[endless])
+        part, right = (np.where(endless, 0.0, x) for x in (part, right))
         scale = np.maximum(np.max(np.abs(right), axis=1), 1.0)
         off = np.max(np.abs(part - right), axis=1) / scale
         assert np.median(off) < tolerance / 100, name
@@ -123,7 +126,7 @@ def test_steps_of_inverse_kinematics(tmp_path: Path) -> None:
 
 
 SLOW = (*QUICK, "actuator_map", "actuator_positions", "actuator_velocities", "actuator_gains",
-        "crba", "bias_force", "energy", "center_of_mass",
+        "crba", "bias_force", "energy", "center_of_mass", "torque_limits",
         "centroidal_momentum", "joint_velocities", "passive_force", "armature")  # fmt: skip
 
 

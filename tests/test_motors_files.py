@@ -11,6 +11,7 @@ import mujoco
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scipy.optimize import linprog
 from test_actuation import CURVE, MOTOR, ROTOR, differential, limited
 from texts import joint, link, robot
 
@@ -554,3 +555,73 @@ def test_what_limits_several_motors_beside_ties_is_said() -> None:
     text = mjcf(motors).replace('name="t"', 'name="t" actuatorfrcrange="-3 3"')
     with pytest.warns(rm.DescriptionWarning, match="tendon 't': its actuatorfrcrange limits what"):
         rm.load(text)
+
+
+@pytest.mark.parametrize(("limit", "motor"), [(10.0, 4.0), (10.0, 2.0), (0.0, 4.0)])
+def test_a_joint_limits_its_single_motor(limit: float, motor: float) -> None:
+    """Its own limit, if it has one, is that of MuJoCo, where this is written, of rows and trees."""
+    more = f'<limit lower="-2" upper="2" effort="{limit}" velocity="9"/>'
+    gear = '<actuator name="m"><mechanicalReduction>-5</mechanicalReduction>'
+    model = rm.load(robot(
+        link("a"), joint("j", "base", "a", kind="revolute", more=more),
+        '<transmission name="t"><type>transmission_interface/SimpleTransmission</type>'
+        f'<joint name="j"/>{gear}<motor effort="{motor}"/></actuator></transmission>',
+    ))  # fmt: skip
+    end = min(limit, 5.0 * motor) if limit else 5.0 * motor
+    stream, q = io.StringIO(), model.neutral()
+    rm.write_mjcf(model, stream)
+    np.testing.assert_allclose(sorted(np.ravel(given(stream.getvalue()))), (-end, end))
+    for options in ({}, NUMPY, {"losses": "forward"}):
+        np.testing.assert_allclose(np.ravel(rm.torque_limits(model, q, **options)), (-end, end))
+    np.testing.assert_allclose(rm.compile(model, "torque_limits")(q, [0.0])[1], end)
+    np.testing.assert_allclose(sorted(np.ravel(rm.torque_polytope(model, q, "j"))), (-end, end))
+    assert rm.dynamics.saturate(model, q, [0.0], [99.0])[0] == pytest.approx(end)
+    assert rm.actuation(model).joints[0].limits.effort == pytest.approx(end)
+    task = JointTask(["j"])
+    control = InverseDynamics(model, task, limits="actuator")
+    _, u, _ = control(q, np.zeros(1), {task: [1e5]})
+    assert u == pytest.approx(-0.2 * end)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_limits_of_efforts_at_speed_are_linear_programmes(seed: int) -> None:
+    """Motors with velocity limits on a joint and its mimics, with limits of their own or none."""
+    rng = np.random.default_rng(seed)
+    ratios = {"a": 1.0, "b": -2.0, "c": 0.5}
+    ends = {name: float(rng.choice([0.0, rng.uniform(5.0, 25.0)], p=[0.2, 0.8])) for name in ratios}
+    parts, motors = [], []
+    for name, ratio in ratios.items():
+        tie = f'<mimic joint="a" multiplier="{ratio}"/>' if name != "a" else ""
+        more = f'<limit lower="-2" upper="2" effort="{ends[name]}" velocity="99"/>{tie}'
+        parts += [link(name), joint(name, "base", name, kind="revolute", more=more)]
+    for n, name in enumerate(rng.choice(list(ratios), 4).tolist()):
+        gear, most, fastest = rng.choice([1.0, -3.0]), rng.uniform(2.0, 20.0), rng.uniform(1.0, 4.0)
+        motors.append((name, gear, most, fastest))
+        parts.append(
+            f'<transmission name="m{n}"><type>transmission_interface/SimpleTransmission</type>'
+            f'<joint name="{name}"/><actuator name="m{n}"><mechanicalReduction>{gear}'
+            f'</mechanicalReduction><motor effort="{most}" velocity="{fastest}"/></actuator>'
+            "</transmission>"
+        )
+    model = rm.load(robot(*parts))
+    b = np.array([gear * ratios[name] for name, gear, *_ in motors])
+    rows = [np.array([gear * (name == at) for name, gear, *_ in motors]) for at in ratios]
+    driven = {name for name, *_ in motors}
+    rows = [b if at == "a" and at not in driven else row
+            for at, row in zip(ratios, rows, strict=True)]  # fmt: skip
+    for speed in (0.0, 0.6, -1.4):
+        rates = (b * speed).tolist()
+        bounds = [(-most if -rate <= fastest else 0.0, most if rate <= fastest else 0.0)
+                  for rate, (_, _, most, fastest) in zip(rates, motors, strict=True)]  # fmt: skip
+        held = [(row, ends[at]) for at, row in zip(ratios, rows, strict=True) if ends[at]]
+        matrix = np.array([sign * row for row, _ in held for sign in (1.0, -1.0)])
+        most = np.repeat([end for _, end in held], 2)
+        expected = [
+            sign * linprog(sign * b, matrix if held else None, most if held else None,
+                           bounds=bounds).fun for sign in (1.0, -1.0)
+        ]  # fmt: skip
+        for options in ({}, NUMPY):
+            found = np.ravel(rm.torque_limits(model, [0.0], [speed], **options))
+            assert found == pytest.approx(expected, abs=1e-9)
+        corners = np.ravel(rm.torque_polytope(model, [0.0], "a", [speed]))
+        assert sorted(corners) == pytest.approx(expected, abs=1e-9)

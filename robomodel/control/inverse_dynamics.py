@@ -89,9 +89,9 @@ class DynamicLayout:
         """Number of forces of actuators and of contacts."""
         return len(self.scales) - 1 + 3 * len(self.points)
 
-    def shared(self, model: Model) -> dict[int, tuple[float, float]]:
-        """Coordinates with limits of what their actuators give together."""
-        return maps.shared(model) if self.bounded else {}
+    def pooled(self, model: Model) -> tuple[maps.Pooled, ...]:
+        """Limits of what actuators give together."""
+        return maps.pooled(model) if self.bounded else ()
 
     def sizes(self, model: Model) -> dict[str, int]:
         """Lengths of the arguments of its traced function."""
@@ -107,7 +107,7 @@ class DynamicLayout:
     def results(self, model: Model) -> dict[str, tuple[int, ...]]:
         """Shapes of the results of its traced function."""
         n, k = self.unknowns, len(self.points)
-        m = len(self.limits.slots) + len(self.shared(model)) + 4 * k + self.equalities
+        m = len(self.limits.slots) + len(self.pooled(model)) + 4 * k + self.equalities
         shapes: dict[str, tuple[int, ...]] = {
             "H": (n, n), "c": (n,), "A": (m, n), "lower": (n + m,), "upper": (n + m,),
             "ends": (2 * len(self.limits.quantities),), "a0": (model.nv,), "P": (model.nv, n),
@@ -275,13 +275,14 @@ class _Programme:
     def _shared(self) -> tuple[Matrix, list[tuple[Scalar, Scalar]]]:
         """Rows over x of what actuators give their joint together, and its limits."""
         layout = self.layout
-        shared = layout.shared(self.at.model)
-        rest = [0.0] * (layout.unknowns - len(layout.scales) + 1)
-        rows: Matrix = [
-            [*(scale * k for scale, k in zip(layout.scales, self.map[i], strict=False)), *rest]
-            for i in shared
-        ]
-        return rows, [*shared.values()]
+        rows: Matrix = []
+        pooled = layout.pooled(self.at.model)
+        for each in pooled:
+            row: list[Scalar] = [0.0] * layout.unknowns
+            for n in each.motors:
+                row[n] = layout.scales[n] * self.map[each.coordinate][n]
+            rows.append(row)
+        return rows, [(each.least, each.most) for each in pooled]
 
     def _cones(self) -> tuple[Matrix, list[tuple[Scalar, Scalar]]]:
         """Friction as an inscribed pyramid: |t| <= μ/√2 n along each of two directions."""
@@ -597,8 +598,8 @@ class InverseDynamics(Controller):
         key = standing.tobytes()
         if key not in self._selections:
             n, nu = len(self._scales), len(self.model.actuators)
-            shared = self._layout.shared(self.model)
-            limits = np.ones(len(self._layout.limits.slots) + len(shared), dtype=bool)
+            pooled = self._layout.pooled(self.model)
+            limits = np.ones(len(self._layout.limits.slots) + len(pooled), dtype=bool)
             hard = np.ones(self._layout.equalities - 3 * len(standing), dtype=bool)
             columns = np.concatenate([np.ones(nu, dtype=bool), np.repeat(standing, 3)])
             rows = np.concatenate([limits, np.repeat(standing, 4), np.repeat(standing, 3), hard])
@@ -614,7 +615,8 @@ class InverseDynamics(Controller):
         names += [f"contact of '{link}'" for link in links for _ in range(3)]
         first = len(names)
         names += ["" for _ in limits.slots]
-        names += [f"effort of '{self.model.dof_names[i]}'" for i in layout.shared(self.model)]
+        coordinates = [each.coordinate for each in layout.pooled(self.model)]
+        names += [f"effort of '{self.model.dof_names[i]}'" for i in coordinates]
         names += [f"friction of '{link}'" for link in links for _ in range(4)]
         names += [f"contact of '{link}'" for link in links for _ in range(3)]
         for task, piece in zip(self.tasks, layout.pieces, strict=True):

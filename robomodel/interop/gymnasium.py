@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from robomodel.arrays import Array
 from robomodel.dynamics import actuator_map
-from robomodel.dynamics.actuators.maps import shared
+from robomodel.dynamics.actuators.maps import shared, within_pooled
 from robomodel.errors import MissingPackageError
 from robomodel.model.model import Model
 from robomodel.motion.simulation import Simulation
@@ -205,8 +205,10 @@ class VectorEnv(vector.VectorEnv[Array, Array, Any]):
         elif sim.model.actuators:
             matrix = actuator_map(sim.model, sim.q)
             torque = np.einsum("nij,nj->ni", matrix, actions)
-            for i, ends in shared(sim.model).items():
-                torque[:, i] = np.clip(torque[:, i], *ends)
+            for i in shared(sim.model):
+                driving = np.flatnonzero(np.any(matrix[:, i] != 0.0, axis=0)).tolist()
+                parts = {n: matrix[:, i, n] * actions[:, n] for n in driving}
+                torque[:, i] = within_pooled(sim.model, i, parts)
             sim.step(torque)
         else:
             sim.step(actions)

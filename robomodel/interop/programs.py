@@ -290,7 +290,6 @@ NO_PROGRAMS: Mapping[str, str] = {
     "configuration": "how far to go depends on the numbers; use 'close'",
     "random_configuration": "it draws numbers",
     "difference": "logarithms of rotations branch on their angle",
-    "torque_limits": "it needs singular values where motors are redundant; use 'actuator_map'",
     "torque_polytope": "how many vertices there are depends on the numbers; use 'actuator_map'",
     "contact_aba": "contacts are solved by iteration; use 'contact'",
     "impulse": "contacts are solved by iteration; use 'contact'",

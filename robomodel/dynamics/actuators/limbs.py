@@ -133,7 +133,7 @@ def file_efforts(model: Model, body: int) -> tuple[float, float]:
     joints at a constant ratio to it; else these push beside, within their own limits.
     """
     joint = model.joints[body]
-    least, most = together(model, body, own=True) or (joint.least_effort, joint.effort_limit)
+    least, most = together(model, body) or (joint.least_effort, joint.effort_limit)
     return 0.0 - least, most
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -192,25 +195,109 @@ def efforts(model: Model) -> tuple[Array, Array]:
     return ends[:, 0], ends[:, 1]
 
 
+@dataclass(frozen=True, slots=True)
+class Pooled:
+    """Bounds of what some of a coordinate's motors give it together, by limits of effort.
+
+    ``motors``: their places in ``model.actuators``. Those of a coordinate have no motors in
+    common, but for one of all of them, which is its last.
+    """
+
+    coordinate: int
+    motors: tuple[int, ...]
+    least: float
+    most: float
+
+
+@cached_on_model
+def pooled(model: Model) -> tuple[Pooled, ...]:
+    """Limits of joints' efforts that bind what motors give together, or one alone."""
+    result: list[Pooled] = []
+    for body, (joint, node) in enumerate(zip(model.joints, model.nodes, strict=True)):
+        if node.joint.nv != 1 or joint.name not in model.dof_names:
+            continue
+        i, driven = model.dof_names.index(joint.name), _driven(model, body) or {}
+        least, most = 0.0, 0.0
+        for its, ratio, given, filed in driven.values():
+            ends = np.sort(np.multiply(ratio, filed)) if _binds(filed, given) else None
+            if ends is not None:
+                result.append(Pooled(i, its, *ends.tolist()))
+            low, high = np.sort(np.multiply(ratio, given)) if ends is None else ends
+            least, most = least + float(low), most + float(high)
+        filed = joint.least_effort, joint.effort_limit
+        if driven and joint.name not in driven and _binds(filed, (least, most)):
+            result.append(Pooled(i, tuple(n for its, *_ in driven.values() for n in its), *filed))
+    return tuple(result)
+
+
 @cached_on_model
 def shared(model: Model) -> dict[int, tuple[float, float]]:
-    """Coordinates with limits of what motors give them together, see :func:`together`."""
-    result = {}
-    for body, (joint, node) in enumerate(zip(model.joints, model.nodes, strict=True)):
-        if node.joint.nv == 1 and joint.name in model.dof_names:
-            least, most = together(model, body) or (-math.inf, math.inf)
-            if math.isfinite(least) or math.isfinite(most):
-                result[model.dof_names.index(joint.name)] = least, most
+    """Coordinates of which :func:`pooled` are known, with what motors give them at rest."""
+    places = {each.coordinate for each in pooled(model)}
+    bodies = {model.dof_names.index(joint.name): n for n, joint in enumerate(model.joints)
+              if joint.name in model.dof_names}  # fmt: skip
+    found = {i: together(model, bodies[i]) for i in sorted(places)}
+    return {i: ends for i, ends in found.items() if ends is not None}
+
+
+def within_pooled(model: Model, i: int, parts: Mapping[int, Scalar]) -> Scalar:
+    """The sum of what motors give a coordinate, each its part, within :func:`pooled`; any scalars.
+
+    ``parts``: of all motors that drive it, by their places. Also ends of what each gives.
+    """
+    left, total, whole = dict(parts), [], list[Pooled]()
+    for each in pooled(model):
+        if each.coordinate != i:
+            continue
+        if len(each.motors) == len(parts):
+            whole.append(each)
+        else:
+            part = functools.reduce(operator.add, [left.pop(n) for n in each.motors])
+            total.append(_within(part, each.least, each.most))
+    result = functools.reduce(operator.add, [*total, *left.values()])
+    for each in whole:
+        result = _within(result, each.least, each.most)
     return result
 
 
-def together(model: Model, body: int, *, own: bool = False) -> tuple[float, float] | None:
+def together(model: Model, body: int) -> tuple[float, float] | None:
     """The least and the greatest force that limits of effort let motors give a joint together.
 
-    A joint's limit bounds what several motors give it; with ``own`` what a single one gives it,
-    too, and that of this joint, where no motor of its own is beside others, what all of them give.
+    A joint's limit bounds what its own motors give it, and, where it has none, what all do.
     Infinite where no limit is tighter than motors. None where the motors that turn with the joint
     drive others as well, or at ratios that vary, or where there are none.
+    """
+    driven, name = _driven(model, body), model.joints[body].name
+    if driven is None:
+        return None
+    least, most, bound = 0.0, 0.0, False
+    for _, ratio, given, filed in driven.values():
+        bound = bound or _binds(filed, given)
+        low, high = np.sort(
+            np.multiply(ratio, np.clip(given, *filed) if pushes(*filed[::-1]) else given)
+        )
+        least, most = least + float(low), most + float(high)
+    least, most = (least, most) if bound else (-math.inf, math.inf)
+    filed = model.joints[body].least_effort, model.joints[body].effort_limit
+    if (name not in driven or driven.keys() == {name}) and pushes(*filed[::-1]):
+        return max(least, filed[0]), min(most, filed[1])
+    return least, most
+
+
+def _binds(filed: tuple[float, float], given: tuple[float, float]) -> bool:
+    """True if a limit of effort, which is no placeholder, is tighter than what motors give."""
+    tighter = given[0] < filed[0] * (1.0 + SAME) or filed[1] * (1.0 + SAME) < given[1]
+    return pushes(filed[1], filed[0]) and tighter
+
+
+_Driven: TypeAlias = tuple[tuple[int, ...], float, tuple[float, float], tuple[float, float]]
+
+
+def _driven(model: Model, body: int) -> dict[str, _Driven] | None:
+    """The joints with motors of their own that turn with a joint, at constant ratios to it.
+
+    With their motors, the ratio, the least and the greatest force that these give, and the joint's
+    own limits. None as :func:`together` is.
     """
     cluster, name = model.clusters[model.nodes[body].cluster], model.joints[body].name
     if cluster.varies:
@@ -218,33 +305,24 @@ def together(model: Model, body: int, *, own: bool = False) -> tuple[float, floa
     rows = {x: neutral_jacobian(model)[model.nodes[b].v]
             for x, b in zip(cluster.joints, cluster.bodies, strict=True)}  # fmt: skip
     moving = {x: set(np.flatnonzero(np.abs(row) > NOTHING).tolist()) for x, row in rows.items()}
-    driven: dict[str, list[Actuator]] = {}
-    for each in model.actuators:
+    driven: dict[str, list[int]] = {}
+    for n, each in enumerate(model.actuators):
         turning = [x for x, _ in each.terms if moving.get(x, set()) & moving[name]]
         if turning and (len(each.terms) > 1 or len(moving[turning[0]]) > 1):
             return None
         if turning:
-            driven.setdefault(turning[0], []).append(each)
+            driven.setdefault(turning[0], []).append(n)
     if not driven or len(moving[name]) != 1:
         return None
     joints, (column,) = {each.name: each for each in model.joints}, moving[name]
-    least, most, bound = 0.0, 0.0, False
+    result: dict[str, _Driven] = {}
     for other, its in driven.items():
-        ends = np.sum(
-            [np.sort(np.multiply(each.terms[0][1], effort(each))) for each in its], axis=0
-        )
+        motors = [model.actuators[n] for n in its]
+        ends = np.sum([np.sort(np.multiply(x.terms[0][1], effort(x))) for x in motors], axis=0)
         filed = joints[other].least_effort, joints[other].effort_limit
-        if pushes(filed[1], filed[0]) and (own or len(its) > 1):
-            bound = bound or bool(ends[0] < filed[0] or filed[1] < ends[1])
-            ends = np.clip(ends, *filed)
-        low, high = np.sort(ends * (rows[other][column] / rows[name][column]))
-        least, most = least + float(low), most + float(high)
-    least, most = (least, most) if bound else (-math.inf, math.inf)
-    filed = joints[name].least_effort, joints[name].effort_limit
-    alone = name not in driven or driven.keys() == {name}
-    if own and alone and pushes(filed[1], filed[0]):
-        return max(least, filed[0]), min(most, filed[1])
-    return least, most
+        ratio = float(rows[other][column] / rows[name][column])
+        result[other] = tuple(its), ratio, (float(ends[0]), float(ends[1])), filed
+    return result
 
 
 def motors(
@@ -318,8 +396,13 @@ def shares(model: Model, losses: Losses, given: Mapping[str, ArrayLike] | None =
         return np.where(numbers > 0.0, 1.0 / numbers, math.inf)
 
 
-def limits(matrix: Array, lower: Array, upper: Array) -> tuple[Array, Array]:
-    """(least, greatest) force (..., nv) of each coordinate while those of all others are zero."""
+def limits(
+    matrix: Array, lower: Array, upper: Array, model: Model | None = None
+) -> tuple[Array, Array]:
+    """(least, greatest) force (..., nv) of each coordinate while those of all others are zero.
+
+    With ``model``, whose coordinates and motors these are, within :func:`pooled`.
+    """
     shape, wide, low, high = broadcast(matrix, lower, upper)
     nv, nu = matrix.shape[-2:]
     count = math.prod(shape)
@@ -329,6 +412,12 @@ def limits(matrix: Array, lower: Array, upper: Array) -> tuple[Array, Array]:
     for rows, columns in blocks(np.any(wide != 0.0, axis=0)):
         ends = low[:, columns], high[:, columns]
         least[:, rows], most[:, rows] = _limits(wide[:, rows][:, :, columns], *ends)
+        for i in rows if model is not None else ():
+            if model is not None and i in shared(model):
+                parts = [np.sort(wide[:, i, n] * [low[:, n], high[:, n]], axis=0) for n in columns]
+                for end, result in enumerate((least, most)):
+                    pushing = {n: x[end] for n, x in zip(columns, parts, strict=True)}
+                    result[:, i] = as_number(within_pooled(model, i, pushing))
     return least.reshape(*shape, nv), most.reshape(*shape, nv)
 
 
@@ -382,21 +471,22 @@ def polytope(
     chosen: Sequence[int],
     lower: Array,
     upper: Array,
-    together: Mapping[int, tuple[float, float]],
+    together: Sequence[Pooled],
 ) -> Array:
     """Vertices (m, len(chosen)) of the torques that these coordinates can have, all others zero.
 
     In the plane counterclockwise. The set is {B_c u : lower <= u <= upper, B_o u = 0}, with c the
-    chosen coordinates and o the others. ``together``: of coordinates, limits of B_c u.
+    chosen coordinates and o the others. ``together``: limits of parts of B_c u.
     """
     if np.isnan(b).any() or np.isnan(lower).any():
         return np.full((1, len(chosen)), np.nan)
     others = [i for i in range(len(b)) if i not in chosen]
     null = _null(b[others])
     reach = b[list(chosen)] @ null
-    held = [n for n, i in enumerate(chosen) if i in together]
-    ends = np.array([together[chosen[n]] for n in held]).reshape(-1, 2)
-    corners = _box_in(np.concatenate([null, reach[held]]),
+    held = [each for each in together if each.coordinate in chosen]
+    ends = np.array([(each.least, each.most) for each in held]).reshape(-1, 2)
+    sums = np.array([b[x.coordinate, x.motors] @ null[list(x.motors)] for x in held])
+    corners = _box_in(np.concatenate([null, sums.reshape(len(held), null.shape[1])]),
                       np.concatenate([lower, ends[:, 0]]),
                       np.concatenate([upper, ends[:, 1]]))  # fmt: skip
     return _hull(corners @ reach.T)
@@ -550,7 +640,9 @@ def saturated(
         else:
             for i in rows:
                 result[i] = tau[i] - dot([matrix[i][n] for n in columns], excess)
-                result[i] = _within(result[i], *shared(model).get(i, (-math.inf, math.inf)))
+        for i in rows:
+            if i in shared(model):  # nothing else drives the coordinate
+                result[i] = within_pooled(model, i, {n: matrix[i][n] * forces[n] for n in columns})
     return result, forces, lost
 
 
@@ -632,7 +724,6 @@ def limits_alone(
     The doubt is 0 if each block of B is regular, so that motor forces are B⁻¹ tau, or has a single
     coordinate, else 1:
     :func:`~robomodel.dynamics.actuators.maps.limits` is for these states, by singular values.
-    A force beyond :data:`UNLIMITED` is no limit.
     """
     matrix = actuator_map(model, q)
     least: list[Scalar] = [0.0] * model.nv
@@ -650,11 +741,12 @@ def limits_alone(
             ends.append(
                 [LARGE_FORCE if unlimited(x) else minimum(x, LARGE_FORCE) for x in (back, ahead)]
             )
-        if len(rows) < len(columns):
-            low, high = _ends_together(block[0], ends)
-            start, end = shared(model).get(rows[0], (-math.inf, math.inf))
-            least[rows[0]] = low if unlimited(start) else maximum(low, start)
-            most[rows[0]] = high if unlimited(end) else minimum(high, end)
+        if len(rows) < len(columns) or rows[0] in shared(model):
+            (i,) = rows
+            parts = {n: _ends(b, *x) for n, b, x in zip(columns, block[0], ends, strict=True)}
+            least[i], most[i] = (
+                within_pooled(model, i, {n: x[end] for n, x in parts.items()}) for end in (0, 1)
+            )
             continue
         unit = [[1.0 if i == j else 0.0 for j in range(len(rows))] for i in range(len(rows))]
         inverse = solve(block, unit)
@@ -664,18 +756,15 @@ def limits_alone(
             for y, expected in zip(zip(*inverse, strict=True), target, strict=True):
                 difference = dot(x, y) - expected
                 error = error + difference * difference
+    least = [select(x + UNLIMITED, -math.inf, x) for x in least]
+    most = [select(UNLIMITED - x, math.inf, x) for x in most]
     return least, most, [select(error - NOTHING * NOTHING, 0.0, 1.0)]
 
 
-def _ends_together(row: Vector, ends: Sequence[Vector]) -> tuple[Scalar, Scalar]:
-    """Least and greatest force of a coordinate that several motors drive, and nothing else."""
-    low: Scalar = 0.0
-    high: Scalar = 0.0
-    for b, (back, ahead) in zip(row, ends, strict=True):
-        size = select(b, -b, b)
-        low = low - size * select(b, ahead, back)
-        high = high + size * select(b, back, ahead)
-    return low, high
+def _ends(b: Scalar, back: Scalar, ahead: Scalar) -> tuple[Scalar, Scalar]:
+    """Least and greatest force that a motor gives a coordinate, by its column of B."""
+    size = select(b, -b, b)
+    return -size * select(b, ahead, back), size * select(b, back, ahead)
 
 
 def _ends_alone(share: Vector, ends: Sequence[Vector]) -> tuple[Scalar, Scalar]:

@@ -420,29 +420,17 @@ def torque_limits(
         >>> upper.round(2)
         array([45., 36.])
     """
-    least, most = _limits(model, q, v, losses, options)
-    for i, (low, high) in actuation.shared(model).items():
-        least[..., i], most[..., i] = np.maximum(least[..., i], low), np.minimum(most[..., i], high)
-    return least, most
-
-
-def _limits(
-    model: Model, q: ArrayLike, v: ArrayLike | None, losses: Losses | None, options: Options
-) -> tuple[Array, Array]:
-    """The same by the motors' limits alone."""
-    if losses is not None:
-        return actuation.limits(*_motors(model, q, v, losses, **options))
-    if options.get("backend") == "numpy":
-        return actuation.limits(*_motors(model, q, v, **options))
+    if losses is not None or options.get("backend") == "numpy":
+        return actuation.limits(*_motors(model, q, v, losses, **options), model)
     rates = np.zeros(model.nv) if v is None else v
     with np.errstate(all="ignore"):
         least, most, doubt = run(model, "torque_limits", {"q": q, "v": rates}, **options)
     singular = doubt > 0.0
     if singular.any():
         options.pop("check", None)
-        lower, upper = actuation.limits(*_motors(model, q, v, **options))
+        lower, upper = actuation.limits(*_motors(model, q, v, **options), model)
         least, most = np.where(singular, lower, least), np.where(singular, upper, most)
-    return np.where(least < -UNLIMITED, -np.inf, least), np.where(most > UNLIMITED, np.inf, most)
+    return least, most
 
 
 @documented
@@ -483,7 +471,7 @@ def torque_polytope(
     matrix, lower, upper = _motors(model, q, v, losses, **options)
     shape, wide, low, high = actuation.broadcast(matrix, lower, upper)
     actuation.needs_limits(model, low, high)
-    together = actuation.shared(model)
+    together = actuation.pooled(model)
     corners = [
         actuation.polytope(wide[n], chosen, low[n], high[n], together) for n in np.ndindex(*shape)
     ]

@@ -462,9 +462,13 @@ def _polygon(
     regular = np.flatnonzero(np.all(np.isfinite(maps), axis=(1, 2)))
     if len(regular) and np.ptp(maps[regular], axis=0).max() <= SAME * np.abs(maps[regular]).max():
         regular = regular[:1]
-    ends = {} if unit else actuator_maps.shared(model)
-    places = {model.dof_names[i]: x for i, x in ends.items()}
-    together = {i: places[x.joint] for i, x in zip(pair, joints, strict=True) if x.joint in places}
+    places = {model.dof_names.index(x.joint): i for i, x in zip(pair, joints, strict=True)
+              if x.joint in model.dof_names}  # fmt: skip
+    together = [
+        replace(each, coordinate=places[each.coordinate])
+        for each in (() if unit else actuator_maps.pooled(model))
+        if each.coordinate in places
+    ]
     shapes = [actuator_maps.polytope(maps[n], pair, lower, upper, together) for n in regular]
     at = model.joint_positions(poses[regular])
     one, two = (each.joint for each in joints)
