@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gc
+import math
 import re
 import tracemalloc
 import warnings
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -13,7 +15,7 @@ import pytest
 import texts
 from cases import few
 from scipy.optimize import lsq_linear, minimize
-from texts import joint, link, robot
+from texts import joint, link, loop, robot
 
 import robomodel as rm
 from robomodel.control import (
@@ -624,3 +626,106 @@ def test_poses_are_reached_in_any_size(size: float) -> None:
         off = np.abs(rm.frame_pose(model, q, "plate") - pose)
         assert np.max(off[:3, :3]) < 1e-9
         assert np.max(off[:3, 3]) < 1e-9 * size + 1e-10
+
+
+@pytest.mark.parametrize("thread", [0.3, 0.002, -0.001])
+@pytest.mark.parametrize("ends", [math.inf, 0.2])
+def test_fine_screws_are_turned_to_targets(thread: float, ends: float) -> None:
+    """A screw that carries an arm, whose height alone tells how far it turns."""
+    pitch = thread / math.tau
+    most = ends / abs(pitch)
+    more = "" if math.isinf(ends) else f'<limit lower="{-most!r}" upper="{most!r}"/>'
+    model = rm.load(robot(
+        *map(link, "sab"),
+        joint("s", "base", "s", kind="screw", axis="0 0 1",
+              more=f'{more}<pitch value="{pitch!r}"/>'),
+        joint("a", "s", "a", "0.3 0 0", axis="0 0 1"),
+        joint("b", "a", "b", "0.2 0 0", axis="0 0 1"),
+    ))  # fmt: skip
+    tip = ("b", (0.1, 0.0, 0.0))
+    rng = np.random.default_rng(0)
+    q = np.c_[rng.uniform(-0.15, 0.15, 6) / pitch, rng.uniform(-2.0, 2.0, (6, 2))]
+    wanted = rm.frame_pose(model, q, tip)[:, :3, 3]
+    for target in (wanted, *wanted):
+        found = rm.inverse_kinematics(model, {tip: target})
+        np.testing.assert_allclose(rm.frame_pose(model, found, tip)[..., :3, 3], target, atol=1e-7)
+        assert np.all(np.abs(pitch * found[..., 0]) <= ends + 1e-9)
+
+
+@pytest.mark.parametrize("thread", [0.001, -0.002])
+def test_cylinders_with_fine_screws_are_led_to_targets(thread: float) -> None:
+    pitch = thread / math.tau
+    model = rm.load(robot(
+        *map(link, ("barrel", "rod", "eye", "arm")), joint("pivot", "base", "barrel"),
+        joint("screw", "barrel", "rod", "0.25 0 0", kind="screw", axis="1 0 0",
+              more=f'<pitch value="{pitch!r}"/>'),
+        joint("bearing", "rod", "eye", axis="1 0 0"), joint("knee", "base", "arm", "0.3 0 0"),
+        loop("pin", "revolute", "eye", "arm", "0 0 0", "0 0.2 0"),
+    ))  # fmt: skip
+    knee = np.array([1.1, -0.2, 0.3, 0.8])
+    target = np.stack([0.3 - 0.35 * np.sin(knee), 0.35 * np.cos(knee), 0.0 * knee], axis=1)
+    q = rm.inverse_kinematics(model, {("arm", (0.0, 0.35, 0.0)): target})
+    length = np.hypot(0.3 - 0.2 * np.sin(knee), 0.2 * np.cos(knee))
+    found = model.joint_positions(q)
+    np.testing.assert_allclose(found["knee"], knee, atol=1e-6)
+    np.testing.assert_allclose(pitch * found["screw"], length - 0.25, atol=1e-6)
+    q = rm.inverse_kinematics(model, {"knee": 0.3})
+    assert float(model.joint_positions(q)["knee"]) == pytest.approx(0.3, abs=1e-6)
+
+
+@pytest.mark.slow
+def test_other_modes_of_jansens_leg_are_named() -> None:
+    """Jansen's eight bars by their lengths: the foot's pose in each of seven other modes.
+
+    The configurations of a mode follow from intersections of circles.
+    """
+    a, b, c, d, e, f, g, j, k, low, m = (
+        x / 100.0 for x in (38, 41.5, 39.3, 40.1, 55.8, 39.4, 36.7, 50, 61.9, 7.8, 15)
+    )
+    fixed = complex(-a, -low)
+
+    def meet(p: complex, one: float, q: complex, other: float, side: float) -> complex:
+        away = abs(q - p)
+        x = (one**2 - other**2 + away**2) / (2.0 * away)
+        return p + (q - p) / away * complex(x, side * math.sqrt(one**2 - x**2))
+
+    def points(crank: float, sides: tuple[float, ...]) -> tuple[complex, ...]:
+        pin = m * complex(math.cos(crank), math.sin(crank))
+        top, low_pin = meet(pin, j, fixed, b, sides[0]), meet(pin, k, fixed, c, sides[1])
+        back = meet(fixed, d, top, e, 1.0)
+        return pin, top, back, low_pin, meet(back, f, low_pin, g, sides[2])
+
+    def at(x: complex) -> str:
+        return f"{x.real!r} {x.imag!r} 0"
+
+    pin, top, back, knee, heel = points(0.4, (-1.0, 1.0, -1.0))
+    axis = '<axis xyz="0 0 1"/>'
+    model = rm.load(robot(
+        *map(link, ("crank", "upper", "lower", "j", "k", "f", "foot")),
+        *(joint(name, above, name, at(x), axis="0 0 1") for name, above, x in (
+            ("crank", "base", 0j), ("upper", "base", fixed), ("lower", "base", fixed),
+            ("j", "crank", pin), ("k", "crank", pin), ("f", "upper", back - fixed),
+            ("foot", "lower", knee - fixed))),
+        loop("top", "revolute", "j", "upper", at(top - pin), at(top - fixed), more=axis),
+        loop("knee", "revolute", "k", "lower", at(knee - pin), at(knee - fixed), more=axis),
+        loop("heel", "revolute", "f", "foot", at(heel - back), at(heel - knee), more=axis),
+    ))  # fmt: skip
+    count = 0
+    for sides in product((1.0, -1.0), repeat=3):
+        for crank in (0.6, 1.3):
+            try:
+                *_, there, end = points(crank, sides)
+            except ValueError:  # no such configuration
+                continue
+            turn = (end - there) / (heel - knee)
+            pose = np.eye(4)
+            pose[:2, :2] = [[turn.real, -turn.imag], [turn.imag, turn.real]]
+            pose[:2, 3] = there.real, there.imag
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                q = rm.inverse_kinematics(model, {"foot": pose})
+            met = np.allclose(rm.frame_pose(model, q, "foot"), pose, atol=1e-6)
+            assert met == (sides == (-1.0, 1.0, -1.0))
+            assert met or any("another assembly mode" in str(x.message) for x in caught)
+            count += not met
+    assert count > 10

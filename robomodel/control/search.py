@@ -9,6 +9,7 @@ and Fukushima, *On the rate of convergence of the Levenberg-Marquardt method*, 2
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,14 +18,16 @@ from robomodel.arrays import Array, Indices, Mask
 from robomodel.control.programme import ProgrammeLayout, ProgrammeResults, ik_program
 from robomodel.control.quadratic import QuadraticProgram, Solver
 from robomodel.control.tasks import PostureTask
+from robomodel.dynamics.kinematics.state import neutral_jacobian
 from robomodel.kernels.function import TracedFunction
+from robomodel.mechanism.joints import Screw
 from robomodel.model.configurations.closing import left_open, settled
-from robomodel.model.derived import traced
+from robomodel.model.derived import cached_on_model, traced
 from robomodel.model.model import Model
 from robomodel.motion import tangent
 from robomodel.reach.reachable import Branches
 from robomodel.scalars import Scalar, Vector
-from robomodel.tolerances import CONVERGED, EXACTLY_CLOSED, NOTHING, ROUNDING, WITHIN
+from robomodel.tolerances import CONVERGED, EXACTLY_CLOSED, NOTHING, ROUNDING, TINY, WITHIN
 
 SEARCH_CLOSINGS = 5  # Newton steps that close loops after a step
 LONGEST_STEP = 0.5  # [rad, m]
@@ -34,6 +37,8 @@ FIRST_DAMPING, LEAST_DAMPING, MOST_DAMPING = (
     1e9,
 )  # damping as a share of the squared error
 PRICE = 10.0  # of violations of hard tasks and limits, relative to the root of the other squares
+LEAPS = 12  # steps without damping
+WINDINGS = 4  # times that whole turns of screws are looked for
 SHARES = (0.3, 0.1, 0.01, 0.0)  # of hard tasks' errors that a step takes if not all at once
 
 
@@ -81,6 +86,20 @@ def closed(model: Model, q: Array) -> Array:
     return result
 
 
+@cached_on_model
+def _turns_of_screws(model: Model) -> list[tuple[int, int, float]]:
+    """Coordinates that turn screws outside of linkages: in v, in q, and a turn of the screw."""
+    result: list[tuple[int, int, float]] = []
+    for cluster in model.clusters:
+        if cluster.varies or cluster.nv != 1:
+            continue
+        rates = neutral_jacobian(model)[cluster.spanning_v, cluster.v.start]
+        for link, rate in zip(cluster.geometry.links, rates.tolist(), strict=False):
+            if isinstance(link.joint, Screw) and rate:
+                result.append((cluster.v.start, cluster.q.start, math.tau / rate))
+    return result
+
+
 @dataclass
 class Search:
     """A search for the configurations of a batch of rows.
@@ -124,6 +143,12 @@ class Search:
             self._run(iterations, 0.0, self._costs(postures=True))
         costs = self._costs(postures=False)
         self._run(iterations, tolerance, costs)
+        for _ in range(WINDINGS if _turns_of_screws(self.model) else 0):
+            if self.reached.all():
+                break
+            self._wind(tolerance, costs)
+            self._leap(tolerance, costs)
+            self._run(iterations, tolerance, costs)
         self._restore(tolerance, costs)
 
     def replace(self, rows: Indices, other: Search) -> None:
@@ -169,7 +194,7 @@ class Search:
             damping = share[active] * soft + 1e-14 * self.scale
             here, bases = self.q[active], self.bases[active]
             results = self._evaluate(active, here, bases, weights, damping)
-            step = self._steps(results)
+            step = self._steps(results, bases)
             following, gap, turned = retracted(self.model, here, step, bases)
             trial = self._evaluate(active, following, turned, weights, damping)
             price = (
@@ -192,6 +217,58 @@ class Search:
                 break
         self._judge(active, results, costs, tolerance)
 
+    def _wind(self, tolerance: float, costs: Array) -> None:
+        """Turn screws outside of linkages by whole turns to where errors are least.
+
+        These move what hangs on a screw along its axis, in proportion: a fine thread's way is many
+        turns, of which steps take a part of one.
+        """
+        for column, place, turn in _turns_of_screws(self.model):
+            rows = np.flatnonzero(~self.reached & np.isfinite(self.merit))
+            if not len(rows):
+                break
+            weights, damping = self._weights(costs), np.ones(len(rows))
+            here, bases = self.q[rows], self.bases[rows]
+            ahead = here.copy()
+            ahead[:, place] += turn
+            before, after = (
+                self._evaluate(rows, x, bases, weights, damping) for x in (here, ahead)
+            )
+            error, there = ((costs * self.outcome.get("error", x))[:, ~self.hard]
+                            for x in (before, after))  # fmt: skip
+            way = there - error
+            length = np.maximum(np.sum(way * way, axis=1), TINY)
+            count = -np.sum(way * error, axis=1) / length
+            ends = (np.array([self.model.lower[column], self.model.upper[column]])
+                    - here[:, [place]]) / turn  # fmt: skip
+            count = np.trunc(np.clip(np.round(count), *np.sort(ends, axis=1).T))
+            ahead = here.copy()
+            ahead[:, place] += turn * count
+            results = self._evaluate(rows, ahead, bases, weights, damping)
+            price = PRICE * np.sqrt(self.scale * self._merit(before, costs, 0.0)[0])
+            better = self._merit(results, costs, price)[0] < self._merit(before, costs, price)[0]
+            better &= count != 0.0
+            self.q[rows[better]] = ahead[better]
+            self._judge(rows[better], results[better], costs, tolerance)
+
+    def _leap(self, tolerance: float, costs: Array) -> None:
+        """Gauss and Newton's steps without damping, of which each row takes the best end.
+
+        A part of a fine screw's turn is a narrow valley, across which errors grow in between.
+        """
+        weights, rows = self._weights(costs), np.flatnonzero(~self.reached)
+        here, bases = self.q[rows], self.bases[rows]
+        for _ in range(LEAPS if len(rows) else 0):
+            damping = np.full(len(rows), 1e-14 * self.scale)
+            results = self._evaluate(rows, here, bases, weights, damping)
+            here, gap, bases = retracted(self.model, here, self._steps(results, bases), bases)
+            there = self._evaluate(rows, here, bases, weights, damping)
+            merit = self._merit(there, costs, 1e3 * self.scale)[0]
+            fine = (merit < self.merit[rows]) & (gap <= EXACTLY_CLOSED**2)
+            fine = self._staying(rows, here, fine)
+            self.q[rows[fine]], self.bases[rows[fine]] = here[fine], bases[fine]
+            self._judge(rows[fine], there[fine], costs, tolerance)
+
     def _restore(self, tolerance: float, costs: Array) -> None:
         """Least steps of rows that violate hard tasks or limits, until they do not."""
         weights = self._weights(0.0 * costs)
@@ -203,7 +280,7 @@ class Search:
             rows, fault = rows[off], fault[off]
             if not len(rows):
                 return
-            step = self._steps(results[off])
+            step = self._steps(results[off], self.bases[rows])
             following, gap, after = retracted(self.model, self.q[rows], step, self.bases[rows])
             trial = self._evaluate(rows, following, after, weights, np.ones(1))
             less = (self._merit(trial, costs, 0.0)[1] < fault) & (gap <= EXACTLY_CLOSED**2)
@@ -243,8 +320,11 @@ class Search:
         worst = np.max(faults, axis=1, initial=0.0)
         return soft + price * np.sum(faults, axis=1), worst
 
-    def _steps(self, results: Array) -> Array:
-        """Steps (rows, nv) within the limits, none longer than LONGEST_STEP."""
+    def _steps(self, results: Array, bases: Array) -> Array:
+        """Steps (rows, nv) within the limits, none longer than LONGEST_STEP.
+
+        Of linkages with fine screws, whose turns bend nothing, by what bends.
+        """
         checks, step = self.outcome.get("checks", results), self.outcome.get("step", results).copy()
         pending = ~(checks[:, 0] <= NOTHING)
         if pending.any():
@@ -256,7 +336,15 @@ class Search:
         base = (
             3 if self.model.floating_base else 0
         )  # a base's rotation counts, its translation does not
-        sizes = np.concatenate([np.abs(step[:, :base]), np.abs(step[:, 2 * base :])], axis=1)
+        sizes = np.abs(step)
+        sizes[:, base : 2 * base] = 0.0
+        for linkage in tangent.linkages(self.model):
+            cluster = self.model.clusters[linkage.index]
+            if cluster.geometry.threads:
+                motions = bases[:, linkage.numbers].reshape(-1, linkage.size, linkage.mobility)
+                speeds = np.array(linkage.expand) @ motions @ step[:, cluster.v, None]
+                bent = np.abs(cluster.geometry.bending(speeds[:, :, 0]))
+                sizes[:, cluster.v] = np.max(bent, axis=1, keepdims=True)
         longest = np.max(sizes, axis=1, initial=0.0)
         shortened: Array = (
             step * np.minimum(1.0, LONGEST_STEP / np.maximum(longest, LONGEST_STEP))[:, None]

@@ -315,7 +315,7 @@ class Geometry:
         at their ends are balls on their axes, or next to them hinges about the same axis.
         """
         fine = {c: self.scale / x for c, x in self.pitches.items() if 0.0 < x < self.scale}
-        if not fine:
+        if not fine or not self.loop_joints:
             return ()
         rng = np.random.default_rng(0)
         q = Geometry.integrate(

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 BRANCHES = ("reachable", "any")
 DEPARTURE = 0.3  # [rad, cluster sizes] of what is near
 TYPICALLY_REGULAR = 5e-2  # of any mode: 1/‖G‖ stays above this share of what is typical
+FILLINGS = 4  # rounds of guesses, of which as many are kept as a round has
 GUESSES = (8, 32, 128)  # of any mode, a round's
 
 
@@ -196,11 +197,16 @@ def assembled(model: Model) -> Array:
             continue
         motion = ClusterMotion.of(model, cluster)
         ranges = _sampling(model).ranges[cluster.index]
-        guesses = random_positions(cluster.geometry, ranges, rng, len(q))
-        at, gap = newton.close(motion.geometry, guesses, rows=cluster.closing_rows)
-        at = at[is_closed(cluster, at, gap) & motion.within(at)]
-        if len(at):
-            q[:, cluster.q] = at[rng.integers(len(at), size=len(q))]
+        found = np.zeros((0, cluster.geometry.nq))
+        for _ in range(FILLINGS):
+            guesses = random_positions(cluster.geometry, ranges, rng, len(q))
+            at, gap = newton.close(motion.geometry, guesses, rows=cluster.closing_rows)
+            found = np.concatenate([found, at[is_closed(cluster, at, gap) & motion.within(at)]])
+            if len(found) >= len(q):
+                break
+        if len(found):  # each as often as the others
+            order = rng.permutation(len(q)) % len(found)
+            q[:, cluster.q] = found[: len(q)][order]
     return q
 
 
