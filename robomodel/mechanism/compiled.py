@@ -156,7 +156,7 @@ def compiled(geometry: Geometry) -> CompiledGeometry:
 
 
 def shape_of(geometry: Geometry) -> tuple[Geometry, tuple[int, ...], Array]:
-    """What geometries have in common whose loops differ in numbers of frames only.
+    """The geometry that others have, too, whose loops differ in numbers of frames only.
 
     Without names and couplings; which numbers of frames are not its own, and the geometry's.
     """

@@ -317,7 +317,12 @@ class Continuation:
         closed = self._closed(q, phi, gap)
         if not closed.all():
             there.move(np.flatnonzero(~closed), p[~closed])
-        return there, closed, Turn(_least_cosines(squares, least, most), signs, off, length)
+        turn = Turn(_least_cosines(squares, least, most), signs, off, length)
+        far = np.flatnonzero(closed & ~(turn.cosine >= TURNED))
+        if len(far):  # beyond what the programs turn
+            k = columns.step(q[far], 0.0 * way[far], p.case[far])[2]
+            there.move(far, self.turned(p[far], q[far], k)[0])
+        return there, closed, turn
 
     def led(self, p: Points, q: Array) -> tuple[Points, Array]:
         """Closed configurations q (n, nq) as ends of strides from p, wherever they come from."""
@@ -335,7 +340,7 @@ class Continuation:
         return there, closed, Turn(cosine, signs, off, _lengths(way))
 
     def _judged(self, p: Points, there: Points, turn: Turn) -> Array:
-        """What strides from p end with that end there."""
+        """The ends of strides from p that are there."""
         ends = np.where(turn.cosine < TURNED, TURN, FINE)
         ends = np.where(turn.off > MOST_CORRECTION * turn.length + WITHIN, FAR, ends)
         flipped = np.flatnonzero((ends == FINE) & (turn.signs <= 0.0))

@@ -28,6 +28,7 @@ from robomodel.description.transmissions import both_ways
 from robomodel.errors import DescriptionError, Source, few
 from robomodel.parsers.mjcf.compiled import CompiledSection
 from robomodel.parsers.mjcf.constraints import EqualityConstraints, Terms
+from robomodel.tolerances import ROUNDING
 from robomodel.vocabulary.motors import motor_fault
 from robomodel.vocabulary.schema import MOTOR, Names
 
@@ -166,10 +167,11 @@ class Motors(CompiledSection):
             if joint in self.ties.locked or not self.elements.has("jnt_actfrclimited", joint):
                 continue
             rivals = [n for n, moved in enumerate(self._moved) if joint in moved]
-            if len(rivals) > 1 and self._alone():
+            clamp = self._clamp("jnt", joint)
+            if len(rivals) > 1 and (self._alone() or self._within(joint, rivals, clamp)):
                 continue
             self._tell_of_rivals("jnt", joint, number, rivals)
-            ends = sorted(x / (gear * k) for x in self._clamp("jnt", joint))
+            ends = sorted(x / (gear * k) for x in clamp)
             if len(terms) > 1 and not ends[0] <= within[0] <= within[1] <= ends[1]:
                 cut.append(self.elements.joints[joint])
             low, high = max(low, ends[0]), min(high, ends[1])
@@ -186,6 +188,19 @@ class Motors(CompiledSection):
         """The ``actuatorfrcrange`` of a joint or a tendon."""
         weakest, most = both_ways(*map(float, getattr(self.model, f"{kind}_actfrcrange")[row]))
         return least(most, weakest), most
+
+    def _within(self, joint: int, rivals: Sequence[int], clamp: Span) -> bool:
+        """True if actuators by their own limits give a joint no more together than its clamp."""
+        low, high = 0.0, 0.0
+        for n in rivals:
+            terms, gear = self.drives(n)
+            place = self.elements.called("actuator", n)[1]
+            force = self._efforts(n, place)
+            for k in (k for each, k in terms or () if each == joint):
+                ends = sorted(gear * k * x for x in force)
+                low, high = low + ends[0], high + ends[1]
+        room = ROUNDING * max(map(abs, clamp))
+        return clamp[0] - room <= low and high <= clamp[1] + room
 
     def _tell_of_rivals(self, kind: str, row: int, number: int, rivals: Sequence[int]) -> None:
         """Warn once of a limit of a joint or a tendon that several actuators have each alone."""

@@ -12,7 +12,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import cached_property, reduce
 
 from lxml import etree
 from numpy.polynomial import Polynomial
@@ -745,13 +745,23 @@ class _BodyWriter:
                     f"the limits of the joint '{joint.name}', which leave no room between them"
                 )
         weakest = joint.limits.least_effort
-        if _ranges(weakest, effort) and joint.type in ONE_DOF:
+        # MuJoCo would clamp there what actuators of other joints give this one through tendons
+        clamped = joint.name not in self._pulled or joint.limits.effort_lower is not None
+        if clamped and _ranges(weakest, effort) and joint.type in ONE_DOF:
             element.set("actuatorfrcrange", numbers((weakest, effort)))
             return
         if math.isfinite(effort):
             self._custom("numeric", EFFORT_LIMIT + joint.name, number(effort))
         if joint.limits.effort_lower is not None:
             self.draft.lost.append(f"effort_lower of the joint '{joint.name}'")
+
+    @cached_property
+    def _pulled(self) -> frozenset[str]:
+        """The joints on which actuators of several joints act."""
+        parts = self.description.transmissions
+        terms = [x for each in parts for _, x in actuator_terms(each)]
+        several = [[joint for joint, k in each if k] for each in terms]
+        return frozenset(joint for each in several if len(each) > 1 for joint in each)
 
     def _independent(self, piece: _Piece) -> None:
         """Keep the flags ``independent``; only all or none if several joints stand for one."""
