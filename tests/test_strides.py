@@ -187,3 +187,17 @@ def test_held_columns_rest_in_compiled_strides() -> None:
     for n, (column,) in enumerate(helds):
         assert part.position(beside.q[n], column) == part.position(p.q[n], column)
     assert np.all(np.abs(beside.q - p.q).max(axis=1) > 0.03)
+
+
+def test_strides_that_turn_far_or_do_not_close_begin_at_any_points() -> None:
+    """Points that were just made share one C, to which nothing may be written."""
+    (linkage,) = reachable(rm.robots.load("five_bar")).linkages
+    along = linkage.groups[0].along
+    p = along.at(np.tile(linkage.groups[0].start, (40, 1)))
+    rng = np.random.default_rng(1)
+    d = rng.standard_normal((40, 2)) * np.linspace(0.01, 4.0, 40)[:, None]
+    (there, ends), (beside, also) = _by_both(along, p, d)
+    np.testing.assert_array_equal(ends, also)
+    assert {Ends.FINE, Ends.OPEN, Ends.TURNED} <= {*ends.tolist()}
+    refused = ends == Ends.TURNED
+    np.testing.assert_allclose(there.n[refused], beside.n[refused], atol=1e-10)

@@ -316,12 +316,12 @@ class Continuation:
                        columns.gathered(n, p.case), p.case)  # fmt: skip
         closed = self._closed(q, phi, gap)
         if not closed.all():
-            there.move(np.flatnonzero(~closed), p[~closed])
+            there = there.put(np.flatnonzero(~closed), p[~closed])
         turn = Turn(_least_cosines(squares, least, most), signs, off, length)
         far = np.flatnonzero(closed & ~(turn.cosine >= TURNED))
         if len(far):  # beyond what the programs turn
             k = columns.step(q[far], 0.0 * way[far], p.case[far])[2]
-            there.move(far, self.turned(p[far], q[far], k)[0])
+            there = there.put(far, self.turned(p[far], q[far], k)[0])
         return there, closed, turn
 
     def led(self, p: Points, q: Array) -> tuple[Points, Array]:
