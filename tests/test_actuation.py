@@ -289,6 +289,25 @@ def test_redundant_motors() -> None:
     np.testing.assert_allclose(rm.torque_polytope(model, [0.0], "j"), [[-4.0], [4.0]])
 
 
+@pytest.mark.parametrize("beside", [0, 1])
+def test_polytopes_while_another_joint_has_motors_that_push_one_way(beside: int) -> None:
+    """Two of them give it nothing only where each does: a set of motors' forces that is flat."""
+    one = (
+        '<transmission name="{n}"><type>SimpleTransmission</type><joint name="{j}"/><actuator '
+        'name="{n}"><mechanicalReduction>{r}</mechanicalReduction><motor {e}/></actuator>'
+        "</transmission>"
+    )
+    drives = [one.format(n=f"m{r}", j="j", r=r, e='effort="4" effort_lower="0"') for r in (2, 3)]
+    others = [one.format(n=f"k{n}", j="k", r=5, e='effort="2"') for n in range(1 + beside)]
+    model = rm.load(robot(link("a"), link("c"), joint("j", "base", "a"), joint("k", "a", "c"),
+                          *drives, *others))  # fmt: skip
+    most = 10.0 * len(others)
+    np.testing.assert_allclose(rm.torque_polytope(model, [0.0, 0.0], "k"), [[-most], [most]])
+    np.testing.assert_allclose(
+        rm.torque_polytope(model, [0.0, 0.0], "j"), [[0.0], [20.0]], atol=1e-12
+    )
+
+
 @pytest.mark.parametrize(
     ("motor", "why"),
     [

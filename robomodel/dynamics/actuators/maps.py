@@ -520,10 +520,32 @@ def _box_in(null: Array, lower: Array, upper: Array) -> Array:
         np.r_[np.zeros(size), -1.0], A_ub=np.c_[planes[:, :-1], norms], b_ub=-planes[:, -1],
         bounds=[(None, None)] * size + [(0.0, None)], method="highs",
     )  # fmt: skip
-    if interior.status != 0 or interior.x[-1] <= NOTHING * np.abs(high).max():
-        return np.asarray(interior.x[None, :-1]) if interior.status == 0 else np.zeros((0, size))
+    if interior.status != 0:
+        return np.zeros((0, size))
+    if interior.x[-1] <= NOTHING * np.abs(high).max():
+        return _flat_box(n, low, high, interior.x[:-1])
     corners = HalfspaceIntersection(planes, interior.x[:-1])
     return np.asarray(corners.intersections)
+
+
+def _flat_box(null: Array, lower: Array, upper: Array, at: Array) -> Array:
+    """The vertices of such a set without an interior, in which ``at`` is.
+
+    Some of N z are the same everywhere; the vertices are those of the rest in the null space.
+    """
+    from scipy.optimize import linprog
+
+    free = [(None, None)] * null.shape[1]
+    rows, bounds = np.concatenate([null, -null]), np.concatenate([upper, -lower])
+    found = [linprog(-row, A_ub=rows, b_ub=bounds, bounds=free, method="highs") for row in rows]
+    most = np.array([-each.fun if each.status == 0 else math.inf for each in found])
+    width = most[: len(null)] + most[len(null) :]
+    sizes = np.maximum(np.abs(lower), np.abs(upper))
+    rest = _null(null[width <= RANK * sizes.max()])
+    if rest.shape[1] == len(at):
+        return at[None]
+    here = null @ at
+    return np.asarray(at + _box_in(null @ rest, lower - here, upper - here) @ rest.T)
 
 
 def _hull(points: Array) -> Array:
