@@ -557,6 +557,56 @@ def test_what_limits_several_motors_beside_ties_is_said() -> None:
         rm.load(text)
 
 
+def beside(ends: str) -> str:
+    """Two motors on the joint j, with a limit; apart from it a tendon and a linkage."""
+    body = '<body name="{n}"><joint name="{n}" axis="0 1 0"{a}/><geom size="0.1"/>'
+    bodies = "".join(body.format(n=n, a="") + "</body>" for n in ("p", "q", "r"))
+    j = body.format(n="j", a=f' actuatorfrcrange="{ends}"') + body.format(n="k", a="")
+    terms = '<joint joint="p" coef="1"/><joint joint="q" coef="1"/>'
+    motors = '<motor name="m" joint="j" gear="2"/><motor name="n" joint="j" forcerange="-9 9"/>'
+    return (
+        f"<mujoco><worldbody>{bodies}{j}</body></body></worldbody>"
+        f'<tendon><fixed name="t">{terms}</fixed></tendon>'
+        '<equality><connect body1="q" body2="r" anchor="0 0 1"/></equality>'
+        f'<actuator>{motors}<motor name="o" tendon="t" forcerange="-1 1"/></actuator></mujoco>'
+    )
+
+
+@pytest.mark.filterwarnings("error::robomodel.errors.DescriptionWarning")
+def test_ties_of_other_joints_leave_what_motors_give_together() -> None:
+    text = beside("-10 8")
+    model = rm.load(text)
+    assert [x.effort_limit for x in model.actuators][1] == 9.0
+    at = model.dof_names.index("j")
+    least, most = (x[at] for x in rm.torque_limits(model, model.neutral()))
+    joint = mujoco.MjModel.from_xml_string(text).joint("j").dofadr[0]
+    assert (least, most) == (given(text)[:, joint].min(), given(text)[:, joint].max()) == (-10, 8)
+    tied = text.replace('body1="q"', 'body1="k"')
+    with pytest.warns(rm.DescriptionWarning, match="limits what 'm', 'n' give together; here"):
+        rm.load(tied)
+
+
+@pytest.mark.filterwarnings("error::robomodel.errors.DescriptionWarning")
+def test_uneven_limits_of_joints_with_differentials_are_no_clamps() -> None:
+    one = '<joint name="{j}"><role>{r}</role></joint>'
+    ends = one.format(j="j", r="joint1") + one.format(j="k", r="joint2")
+    motors = "".join(f'<actuator name="{n}"><role>actuator{n}</role><motor effort="9"/></actuator>'
+                     for n in (1, 2))  # fmt: skip
+    model = rm.load(robot(
+        link("a"), link("c"), joint("j", "base", "a", more='<limit effort="8" effort_lower="-3"/>'),
+        joint("k", "a", "c"),
+        f'<transmission name="t"><type>DifferentialTransmission</type>{ends}{motors}</transmission>'
+    ))  # fmt: skip
+    stream = io.StringIO()
+    rm.write_mjcf(model, stream)
+    again = rm.load(stream.getvalue())
+    (j, _) = again.joints
+    assert (j.least_effort, j.effort_limit) == (-3.0, 8.0)
+    for each in (model, again):
+        assert rm.torque_limits(each, each.neutral())[1][0] == 18.0
+    assert "actuatorfrcrange" not in stream.getvalue()
+
+
 @pytest.mark.parametrize(("limit", "motor"), [(10.0, 4.0), (10.0, 2.0), (0.0, 4.0)])
 def test_a_joint_limits_its_single_motor(limit: float, motor: float) -> None:
     """Its own limit, if it has one, is that of MuJoCo, where this is written, of rows and trees."""

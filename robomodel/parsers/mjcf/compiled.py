@@ -107,10 +107,15 @@ class CompiledElements:
 
     def custom_number(self, key: str) -> float:
         """The ``<custom>`` number of this name; infinite without one."""
+        found = self.custom_numbers(key)
+        return found[0] if len(found) == 1 else math.inf
+
+    def custom_numbers(self, key: str) -> list[float]:
+        """The ``<custom>`` numbers of this name."""
         try:
-            return float(self.compiled.custom.get(key, "inf"))
+            return [float(x) for x in self.compiled.custom.get(key, "").split()]
         except ValueError:
-            return math.inf
+            return []
 
     def is_scalar(self, joint: int) -> bool:
         """True if a joint has one freedom."""

@@ -243,8 +243,8 @@ class _Bodies(CompiledSection):
         kind = JOINT_KINDS[int(model.jnt_type[number])]
         dof = int(model.jnt_dofadr[number])
         lower, upper = (float(x) for x in model.jnt_range[number])
-        effort = self.elements.custom_number(EFFORT_LIMIT + name)
-        weakest: float | None = None
+        effort, *lower_effort = self.elements.custom_numbers(EFFORT_LIMIT + name) or [math.inf]
+        weakest = lower_effort[0] if lower_effort else None
         if model.jnt_actfrclimited[number]:
             weakest, effort = both_ways(*map(float, model.jnt_actfrcrange[number]))
         velocity = self.elements.custom_number(VELOCITY_LIMIT + name)

@@ -746,13 +746,16 @@ class _BodyWriter:
                 )
         weakest = joint.limits.least_effort
         # MuJoCo would clamp there what actuators of other joints give this one through tendons
-        clamped = joint.name not in self._pulled or joint.limits.effort_lower is not None
-        if clamped and _ranges(weakest, effort) and joint.type in ONE_DOF:
+        clamped = joint.name not in self._pulled
+        uneven, whole = joint.limits.effort_lower is not None, joint.type in ONE_DOF
+        if clamped and _ranges(weakest, effort) and whole:
             element.set("actuatorfrcrange", numbers((weakest, effort)))
             return
+        both = whole and uneven and math.isfinite(weakest)
         if math.isfinite(effort):
-            self._custom("numeric", EFFORT_LIMIT + joint.name, number(effort))
-        if joint.limits.effort_lower is not None:
+            data = numbers((effort, weakest)) if both else number(effort)
+            self._custom("numeric", EFFORT_LIMIT + joint.name, data)
+        if uneven and not (both and math.isfinite(effort)):
             self.draft.lost.append(f"effort_lower of the joint '{joint.name}'")
 
     @cached_property
