@@ -37,8 +37,7 @@ FIRST_DAMPING, LEAST_DAMPING, MOST_DAMPING = (
     1e9,
 )  # damping as a share of the squared error
 PRICE = 10.0  # of violations of hard tasks and limits, relative to the root of the other squares
-LEAPS = 12  # steps without damping
-WINDINGS = 4  # times that whole turns of screws are looked for
+LEAPS, WINDINGS = 12, 4  # steps without damping; times that whole turns of screws are looked for
 SHARES = (0.3, 0.1, 0.01, 0.0)  # of hard tasks' errors that a step takes if not all at once
 
 

@@ -26,11 +26,10 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from robomodel.arrays import Array, Indices, Mask
-from robomodel.mechanism.strides import GAIN, GAP, STEPS, Chart, Strides
+from robomodel.mechanism.strides import GAIN, GAP, STEPS, TURNED, Chart, Strides
 from robomodel.tolerances import CLOSED, EXACTLY_CLOSED, MOVES, ROUNDING, TINY, WITHIN
 
 MOST_CORRECTION = 0.35  # of a stride's length: what a correction adds at most
-TURNED = 0.85  # least cosine between motions before and after a stride
 CROSSING = 1e-9  # sines, sizes: the gap between branches that cross; with more they miss each other
 BISECTIONS, TO_CROSSING = 30, 5  # of a stride to where K loses a rank; steps that close loops there
 

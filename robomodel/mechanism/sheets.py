@@ -29,11 +29,10 @@ from robomodel.mechanism.continuation import (
     OPEN,
     SHEET,
     TURN,
-    TURNED,
     Continuation,
     solved,
 )
-from robomodel.mechanism.strides import GAIN, GAP
+from robomodel.mechanism.strides import GAIN, GAP, TURNED
 from robomodel.mechanism.walks import LONGEST_LEAD
 from robomodel.tolerances import CLOSED, EXACTLY_CLOSED, NEARLY_CLOSED, TINY, WITHIN
 

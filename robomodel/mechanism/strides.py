@@ -30,12 +30,12 @@ from robomodel.scalars import (
     transposed,
 )
 
-GAP = 1e-15  # sines, sizes: rounding alone, which no step makes less
-GAIN = 0.9  # of the gap is left at most by a step that is worth another
-STEPS = 10  # of Newton's method: from 0.4 rad 3.5 are taken
+# sines, sizes: rounding alone, which no step makes less; what is left of a gap, at most, by a step
+# that is worth another
+GAP, GAIN = 1e-15, 0.9
+TURNED = 0.85  # least cosine between motions before and after a stride
+STEPS, ROOTS = 10, 4  # of Newton's method: from 0.4 rad 3.5 are taken; to a matrix' inverse root
 MOST_ALGEBRA = 2500  # multiplications of dense algebra in a stride, up to which compiling it pays
-ROOTS = 4  # Newton's steps to the inverse root of a matrix between 1 and LARGEST_SQUARE
-LARGEST_SQUARE = 1.4  # of 1 / cosine, which is that of motions that have turned
 
 Matrix = list[list[Scalar]]
 
@@ -272,7 +272,7 @@ def _turned(v: Matrix, n: Matrix, x: Matrix) -> tuple[Matrix, Matrix, Matrix]:
         shorter, further = [[inverse]], [[rest * y for y in back[0]]]
     else:
         s = [[y + float(i == j) for j, y in enumerate(row)] for i, row in enumerate(squares)]
-        start = 2.0 / (1.0 + LARGEST_SQUARE)
+        start = 2.0 / (1.0 + 1.0 / TURNED**2)
         shorter = [[start**0.5 * (1.5 * (i == j) - 0.5 * start * y) for j, y in enumerate(row)]
                    for i, row in enumerate(s)]  # fmt: skip
         for _ in range(ROOTS):

@@ -27,7 +27,6 @@ from robomodel.mechanism.constraints import (
 from robomodel.mechanism.continuation import (
     CROSSING,
     FINE,
-    TURNED,
     Continuation,
     Limits,
     Points,
@@ -35,7 +34,7 @@ from robomodel.mechanism.continuation import (
 )
 from robomodel.mechanism.copies import Image, as_written, images
 from robomodel.mechanism.joints import Revolute
-from robomodel.mechanism.strides import Chart
+from robomodel.mechanism.strides import TURNED, Chart
 from robomodel.mechanism.walks import (
     LONGEST_LEAD,
     WALK_ALONG,
