@@ -32,11 +32,12 @@ from robomodel.scalars import (
     is_zero,
     maximum,
     minimum,
+    regularity,
     select,
     solve,
     value_of,
 )
-from robomodel.tolerances import NOTHING, RANK, SAME, SINGULAR, TINY
+from robomodel.tolerances import NOTHING, RANK, ROUNDING, SAME, SINGULAR, TINY
 
 LARGE_FORCE = 1e150  # stands for no limit where it is multiplied
 BAND = 0.01  # share of a velocity limit over which driving force falls to zero, without a curve
@@ -212,7 +213,7 @@ class Pooled:
 @cached_on_model
 def pooled(model: Model) -> tuple[Pooled, ...]:
     """Limits of joints' efforts that bind what motors give together, or one alone."""
-    result: list[Pooled] = []
+    model, result = nominal(model), list[Pooled]()
     for body, (joint, node) in enumerate(zip(model.joints, model.nodes, strict=True)):
         if node.joint.nv != 1 or joint.name not in model.dof_names:
             continue
@@ -299,6 +300,7 @@ def _driven(model: Model, body: int) -> dict[str, _Driven] | None:
     With their motors, the ratio, the least and the greatest force that these give, and the joint's
     own limits. None as :func:`together` is.
     """
+    model = nominal(model)
     cluster, name = model.clusters[model.nodes[body].cluster], model.joints[body].name
     if cluster.varies:
         return None
@@ -750,8 +752,7 @@ def limits_alone(
     matrix = actuator_map(model, q)
     least: list[Scalar] = [0.0] * model.nv
     most: list[Scalar] = [0.0] * model.nv
-    error = dot(v, v)  # makes the doubt 1 where a rate is not finite
-    error = select(error - LARGE_FORCE, 0.0, 1.0)
+    doubt: Scalar = select(dot(v, v) - LARGE_FORCE, 0.0, 1.0)  # 1 where a rate is not finite
     for rows, columns in blocks([[not is_zero(x) for x in row] for row in matrix]):
         if len(rows) not in (1, len(columns)):
             return least, most, [1.0]
@@ -774,13 +775,11 @@ def limits_alone(
         inverse = solve(block, unit)
         for j, i in enumerate(rows):
             least[i], most[i] = _ends_alone([row[j] for row in inverse], ends)
-        for x, target in zip(block, unit, strict=True):
-            for y, expected in zip(zip(*inverse, strict=True), target, strict=True):
-                difference = dot(x, y) - expected
-                error = error + difference * difference
+        # not B B⁻¹ - 1, which single precision leaves open in any state
+        doubt = select(ROUNDING - regularity(block), doubt, 1.0)
     least = [select(x + UNLIMITED, -math.inf, x) for x in least]
     most = [select(UNLIMITED - x, math.inf, x) for x in most]
-    return least, most, [select(error - NOTHING * NOTHING, 0.0, 1.0)]
+    return least, most, [doubt]
 
 
 def _ends(b: Scalar, back: Scalar, ahead: Scalar) -> tuple[Scalar, Scalar]:
