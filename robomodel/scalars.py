@@ -151,6 +151,19 @@ def gram(a: Sequence[Vector], b: Sequence[Vector]) -> list[list[Scalar]]:
     return result
 
 
+def orthonormal(rows: Sequence[Vector]) -> list[list[Scalar]]:
+    """An orthonormal basis of rows, each in the span of those up to it (Gram and Schmidt)."""
+    result: list[list[Scalar]] = []
+    for row in rows:
+        left = list(row)
+        for unit in result:
+            part = dot(unit, left)
+            left = [x - part * y for x, y in zip(left, unit, strict=True)]
+        inverse = div(1.0, sqrt(dot(left, left)))
+        result.append([inverse * x for x in left])
+    return result
+
+
 def is_zero(x: Scalar) -> bool:
     """True if x is a structural zero (never asks for the value of any other scalar)."""
     return type(x) is float and x == 0.0

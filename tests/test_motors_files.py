@@ -675,3 +675,21 @@ def test_limits_of_efforts_at_speed_are_linear_programmes(seed: int) -> None:
             assert found == pytest.approx(expected, abs=1e-9)
         corners = np.ravel(rm.torque_polytope(model, [0.0], "a", [speed]))
         assert sorted(corners) == pytest.approx(expected, abs=1e-9)
+
+
+def test_odd_ranges_of_motors_on_tendons_are_told_once() -> None:
+    """Each motor's range is looked at for every joint that others pull, too."""
+    inertial = '<inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/>'
+    motors = "".join(
+        f'<motor name="{name}" tendon="{name}" ctrlrange="1 3" ctrllimited="true"/>'
+        for name in ("m", "n")
+    )
+    text = f"""<mujoco><worldbody><body>{inertial}<joint name="a" actuatorfrcrange="-5 5"/>
+      <body>{inertial}<joint name="b" axis="1 0 0" actuatorfrcrange="-5 5"/></body></body>
+      </worldbody><tendon><fixed name="m"><joint joint="a" coef="1"/><joint joint="b" coef="1"/>
+      </fixed><fixed name="n"><joint joint="a" coef="1"/><joint joint="b" coef="-1"/></fixed>
+      </tendon><actuator>{motors}</actuator></mujoco>"""
+    with pytest.warns(rm.DescriptionWarning) as caught:
+        rm.load(text)
+    (told,) = [str(each.message) for each in caught if "does not hold zero" in str(each.message)]
+    assert told.count("'m'") == told.count("'n'") == 1

@@ -13,11 +13,11 @@ import robomodel as rm
 from robomodel.kernels.function import TracedFunction
 from robomodel.kernels.plan import Iteration
 from robomodel.mechanism.continuation import Continuation, Ends, Points
-from robomodel.mechanism.strides import _turned, determinant, orthonormal
+from robomodel.mechanism.strides import _turned, determinant
 from robomodel.model.model import Model
 from robomodel.reach.ranges import whole_part
 from robomodel.reach.reachable import reachable
-from robomodel.scalars import Scalar, Vector, select, sincos
+from robomodel.scalars import Scalar, Vector, orthonormal, select, sincos
 
 ROBOTS = ("five_bar", "parallel_ankle", "six_bar", "planar_leg_linkage", "crank_rocker")
 LINKAGES = (

@@ -6,7 +6,7 @@ import ctypes
 import functools
 import importlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -122,10 +122,11 @@ def compile_briefly(
         circumstances = (*_compiler(), *machine.processor())
     except (ImportError, OSError, RuntimeError):
         raise NoCompilerError(_cannot()) from None
-    steps = ordered(_fitting(program, sizes, iteration))
-    plan = KernelPlan(steps, tuple(sizes), iteration=iteration)
+    plan = KernelPlan(_fitting(program, sizes, iteration), tuple(sizes), iteration=iteration)
     if not driver.fits(plan):
         return None
+    steps = ordered(plan.program)
+    plan = replace(plan, program=steps)
     what = "piece", repr((tuple(sizes), iteration)), f"{steps.steps!r}{steps.outputs!r}"
     with _LOCK:
         codes: list[bytes] = []
@@ -136,7 +137,7 @@ def compile_briefly(
                 if obstacle() is not None:
                     raise NoCompilerError(_cannot())
                 vectors = LaneVectors(PRECISIONS[plan.dtype], machine.lanes())
-                if not (machine.LINKED and vectors.turnable):
+                if not vectors.turnable:
                     return None
                 if codes:
                     code = assembled(plan, vectors, writing=False)

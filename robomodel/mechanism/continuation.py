@@ -305,7 +305,8 @@ class Continuation:
             if open_.any():
                 q[open_] = p.q[open_]
                 k[open_] = columns.step(q[open_], 0.0 * way[open_], p.case[open_])[2]
-            return self._turned(p, way, q, k, closed)
+            there, turn = self._turned(p, way, q, k)
+            return there, closed, turn
         along, v, n = (columns.spread(x, p.case) for x in (way, p.v, p.n))
         q, gap = compiled.closed(p.q, along, v, p.c)
         v, n, *c, signs, squares, least, most, phi, off, length = compiled.turned(
@@ -328,15 +329,13 @@ class Continuation:
         k = self.mechanism.step(q, np.zeros((len(q), self.columns)), p.case)[2]
         away = self.mechanism.away(p.q, q, p.case)[:, :, None]
         way = (p.n @ (np.swapaxes(p.n, 1, 2) @ away))[:, :, 0]
-        there, _, turn = self._turned(p, way, q, k, np.ones(len(q), dtype=bool))
+        there, turn = self._turned(p, way, q, k)
         return there, self._judged(p, there, turn)
 
-    def _turned(
-        self, p: Points, way: Array, q: Array, k: Array, closed: Mask
-    ) -> tuple[Points, Mask, Turn]:
+    def _turned(self, p: Points, way: Array, q: Array, k: Array) -> tuple[Points, Turn]:
         there, cosine, signs = self.turned(p, q, k)
         off = _lengths(self.mechanism.away(p.q, q, p.case) - way)
-        return there, closed, Turn(cosine, signs, off, _lengths(way))
+        return there, Turn(cosine, signs, off, _lengths(way))
 
     def _judged(self, p: Points, there: Points, turn: Turn) -> Array:
         """The ends of strides from p that are there."""

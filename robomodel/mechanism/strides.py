@@ -23,12 +23,14 @@ from robomodel.scalars import (
     dot,
     is_zero,
     maximum,
+    orthonormal,
     select,
     solve,
     sparse_dot,
     sqrt,
     transposed,
 )
+from robomodel.tolerances import HUGE
 
 # sines, sizes: rounding alone, which no step makes less; what is left of a gap, at most, by a step
 # that is worth another
@@ -76,7 +78,8 @@ class Strides:
         if not (rank and freedoms) or chart.geometry.linear or algebra > MOST_ALGEBRA:
             return None
         shape, given, numbers = shape_of(chart.geometry)
-        closing, turning = _programs(shape, given, chart.columns, rank, freedoms)
+        closing = _closing(shape, given, chart.columns, rank)
+        turning = _turning(shape, given, chart.columns, rank, freedoms)
         if not (closing.is_brief and turning.is_brief):
             return None
         return Strides(closing, turning, rows > rank, (chart.units, chart.row_units, numbers))
@@ -102,16 +105,6 @@ def _flat(matrices: Array) -> Array:
     """Matrices (n, rows, columns) as rows of numbers."""
     n, rows, columns = matrices.shape
     return matrices.reshape(n, rows * columns)
-
-
-@lru_cache(maxsize=64)
-def _programs(
-    shape: Geometry, given: tuple[int, ...], columns: tuple[int, ...], rank: int, freedoms: int
-) -> tuple[TracedFunction, TracedFunction]:
-    return (
-        _closing(shape, given, columns, rank),
-        _turning(shape, given, columns, rank, freedoms),
-    )
 
 
 @dataclass(frozen=True)
@@ -176,6 +169,7 @@ def _times(a: Sequence[Vector], b: Sequence[Vector]) -> Matrix:
     return [[sparse_dot(row, column) for column in turned] for row in a]
 
 
+@lru_cache(maxsize=64)
 def _closing(
     shape: Geometry, given: tuple[int, ...], columns: tuple[int, ...], rank: int
 ) -> TracedFunction:
@@ -197,7 +191,7 @@ def _closing(
         size: Scalar = 0.0
         for value in phi:
             size = maximum(select(value, -value, value), size)
-        bound = select(GAP - gap, GAIN * gap, 0.0 * gap) + first * 1e300
+        bound = select(GAP - gap, GAIN * gap, 0.0 * gap) + first * HUGE
         v_rows = _matrix(v, rank)
         back = transposed(solve(_times(k, v_rows), [[each] for each in phi]))[0]
         gained = size - bound
@@ -214,6 +208,7 @@ def _closing(
     )  # fmt: skip
 
 
+@lru_cache(maxsize=64)
 def _turning(
     shape: Geometry, given: tuple[int, ...], columns: tuple[int, ...], rank: int, freedoms: int
 ) -> TracedFunction:
@@ -289,19 +284,6 @@ def _turned(v: Matrix, n: Matrix, x: Matrix) -> tuple[Matrix, Matrix, Matrix]:
     v = [[a - b - c for a, b, c in zip(*rows, strict=True)]
          for rows in zip(v, turned, bent, strict=True)]  # fmt: skip
     return squares, v, _times(moved, shorter)
-
-
-def orthonormal(rows: Sequence[Vector]) -> Matrix:
-    """An orthonormal basis of rows, each in the span of those up to it (Gram and Schmidt)."""
-    result: Matrix = []
-    for row in rows:
-        left = list(row)
-        for unit in result:
-            part = dot(unit, left)
-            left = [x - part * y for x, y in zip(left, unit, strict=True)]
-        inverse = div(1.0, sqrt(dot(left, left)))
-        result.append([inverse * x for x in left])
-    return result
 
 
 def determinant(matrix: Sequence[Vector]) -> Scalar:

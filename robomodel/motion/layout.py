@@ -20,7 +20,7 @@ from robomodel.motion import tangent
 from robomodel.motion.integrator_functions import independent_columns, joint_rates
 from robomodel.motion.plant import Moving
 from robomodel.motion.tangent import linkages
-from robomodel.scalars import Scalar, Vector, dot
+from robomodel.scalars import Scalar, Vector, dot, orthonormal
 
 
 class Columns(NamedTuple):
@@ -130,7 +130,7 @@ class StateLayout:
             cluster = model.clusters[each.index]
             columns = list(zip(*each.loop.jacobian(q[cluster.q]), strict=True))
             motions = [[dot(row, column) for row in each.reduce] for column in columns]
-            basis = tangent.transported(motions)
+            basis = orthonormal(motions)
             y = [dot(row, v[cluster.v]) for row in zip(*motions, strict=True)]
             z[cluster.v] = [dot(column, y) for column in basis]
             bases.append(basis)

@@ -63,6 +63,7 @@ from robomodel.scalars import (
     is_zero,
     maximum,
     minimum,
+    orthonormal,
     sincos,
     solve,
     sqrt,
@@ -341,19 +342,6 @@ def constraint_of(model: Model, each: Linkage) -> TangentConstraint:
     return constraint
 
 
-def transported(columns: Sequence[Vector]) -> list[list[Scalar]]:
-    """An orthonormal basis, by columns, of the motions at another position (Gram-Schmidt)."""
-    result: list[list[Scalar]] = []
-    for column in columns:
-        x = list(column)
-        for other in result:
-            share = dot(other, x)
-            x = [a - share * b for a, b in zip(x, other, strict=True)]
-        inverse = div(1.0, sqrt(dot(x, x)))
-        result.append([inverse * a for a in x])
-    return result
-
-
 def flat(bases: Iterable[Sequence[Vector]]) -> list[Scalar]:
     """Bases, given by columns, as numbers."""
     return [x for columns in bases for row in zip(*columns, strict=True) for x in row]
@@ -408,7 +396,7 @@ def renewed(
     for each in linkages(model):
         cluster = model.clusters[each.index]
         columns = constraint_of(here, each).loops(q[cluster.q]).motions()
-        basis = transported(columns)
+        basis = orthonormal(columns)
         y = [dot(row, z[cluster.v]) for row in zip(*columns, strict=True)]
         after[cluster.v] = [dot(column, y) for column in basis]
         bases.append(basis)

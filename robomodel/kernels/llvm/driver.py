@@ -20,7 +20,7 @@ FACTS = ("arguments", "results", "stages", "columns", "first", "carried", "input
          "constants", "angles", "sizes.at", "index.at", "table.at", "constants.at",
          "angles.at")  # fmt: skip
 """The numbers of a plan, and addresses of others, in the order in which the loop reads them."""
-MOST_BYTES = 1 << 16  # of tiles, which are on the stack
+STACK_BYTES = 1 << 16  # most of a kernel's memory on the stack, of which threads have little
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +54,7 @@ def fits(plan: KernelPlan) -> bool:
     carried = plan.iteration.carried + plan.iteration.columns if plan.iteration else 0
     numbers = sum(plan.sizes[:-1]) + carried + len(plan.columns) + len(plan.constants)
     timed = plan.iteration is not None and plan.iteration.timed
-    small = numbers * VECTOR <= MOST_BYTES
+    small = numbers * VECTOR <= STACK_BYTES
     return len(plan.pieces) == 1 and small and not timed and plan.dtype == "float64"
 
 

@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from robomodel.kernels.llvm import driver as driving
 from robomodel.kernels.llvm import tiles
 from robomodel.kernels.llvm.assembly import X86, Function, Instructions, LaneVectors, flushing
+from robomodel.kernels.llvm.driver import STACK_BYTES
 from robomodel.kernels.plan import Iteration, KernelPlan, Memory, hoist, ordered, write
 from robomodel.kernels.program import COS, PRECISIONS, SIN, Dtype, Program, Reference
 from robomodel.kernels.x86 import pieces as x86
@@ -33,7 +34,6 @@ CACHED = 1500  # steps whose code a first-level cache of 32 kB holds
 STEPS_PER_RESULT = 40  # with fewer, writing results takes longer than fetching code
 TILES_AT_ONCE = 2  # tiles on which each piece of a program works in turn
 NEAR_BYTES = 1 << 17  # most bytes of a tile's values and results for that
-STACK_BYTES = 1 << 16  # most of a kernel's memory on the stack, of which threads have little
 NOT_FINITE = 13  # bits of the exceptions invalid, divide by zero and overflow in x86's MXCSR
 
 

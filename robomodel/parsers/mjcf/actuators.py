@@ -95,8 +95,18 @@ class Motors(CompiledSection):
             motor = replace(motor, effort=effort, effort_lower=weakest)
         return motor if MOTOR.of(motor) else None
 
+    @cached_property
+    def _spans(self) -> dict[int, Span]:
+        """Least and greatest forces by actuators, as they are asked for: warnings come once."""
+        return {}
+
     def _efforts(self, number: int, source: Source) -> Span:
         """Least and greatest force: limits of force, or those of control times a plain gain."""
+        if number not in self._spans:
+            self._spans[number] = self._own_efforts(number, source)
+        return self._spans[number]
+
+    def _own_efforts(self, number: int, source: Source) -> Span:
         import mujoco
 
         model = self.model
