@@ -327,13 +327,15 @@ class _Climb:
         return float(np.clip((limit - before[k]) / (at[k] - before[k]), 0.0, 1.0))
 
     def named(self, q: Array, chart: Chart, force: Array, names: Sequence[int | None]) -> _Top:
+        """The top at q: of limits that push alike the first joint's, whatever rounding says."""
         part, height = self.part, self.height(q)
         pushed = [k for k, f in zip(names, force, strict=True) if f > 1e-6]
         own = [k for k in pushed if k is not None and self.limited[k] == self.column]
         if not pushed:
             motion = np.abs(part.null(q)).sum(axis=1)
             return _Top(q, height, "dead point", part.loop_of(motion, q, [self.column]))
-        k = own[0] if own else names[int(np.argmax(force))]
+        most = [k for k, f in zip(names, force, strict=True) if f > np.max(force) - 1e-6]
+        k = own[0] if own else min((k for k in most if k is not None), default=None)
         if k is None:
             return _Top(q, height, "dead point", chart.loop)
         if own:
