@@ -107,6 +107,7 @@ def compile_program(
     return CompiledUfunc(ufunc, shaped, quiet, watched, seen, signature, (engine, *memory), loop)
 
 
+@uncollected()
 def compile_briefly(
     program: Callable[[], Program], sizes: Sequence[int], iteration: Iteration | None = None
 ) -> CompiledUfunc | None:
