@@ -214,3 +214,28 @@ def test_ratios_of_rotors_stand_for_reductions_in_open_trees(
     tree = written(model, write)
     np.testing.assert_allclose(rm.actuator_map(tree, q), rm.actuator_map(model, q))
     np.testing.assert_allclose(rm.torque_limits(tree, q), rm.torque_limits(model, q))
+
+
+def test_armature_makes_no_motor_of_a_joint_without_one() -> None:
+    """URDF's open trees have it in actuators, which Drake reads; other files have none."""
+    more = '<armature value="0.02"/>'
+    model = rm.load(robot(
+        link("a"), link("b"), link("c"),
+        texts.joint("hip", "base", "a", kind="revolute", more=limited(10)),
+        texts.joint("knee", "a", "b", "0.3 0 0", kind="revolute", more=limited(5) + more),
+        texts.joint("ankle", "b", "c", "0.3 0 0", kind="revolute", more=limited(0) + more),
+        transmission("t", "hip", 5),
+    ))  # fmt: skip
+    q = model.random_configuration(0)
+    for write in (rm.write_urdf, rm.write_sdf, rm.write_mjcf, rm.write_usd):
+        tree = written(model, write)
+        for each in (tree, written(tree, write)):
+            assert [x.terms for x in each.actuators] == [x.terms for x in model.actuators]
+            np.testing.assert_allclose(rm.crba(each, q), rm.crba(model, q), atol=1e-12)
+            assert [x.effort_limit for x in each.joints] == [10.0, 5.0, 0.0]
+    stream = io.StringIO()
+    rm.write_urdf(model, stream, approximate=True)
+    text = stream.getvalue()
+    assert text.count("drake:rotor_inertia") == 2
+    with pytest.raises(rm.DescriptionError, match="effort is 0, and so no motor"):
+        rm.load(text.replace("<drake:rotor_inertia", "<drake:other"))

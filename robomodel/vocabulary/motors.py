@@ -43,12 +43,15 @@ SIMPLE_TYPE = f"transmission_interface/{SIMPLE}"
 # --- motors ---------------------------------------------------------------------------------------
 
 
-def read_motor(document: Document, element: Element | None) -> Motor | None:
-    """Read ``<motor>`` of a joint or an actuator; all numbers refer to the motor's shaft."""
+def read_motor(document: Document, element: Element | None, *, spins: bool = False) -> Motor | None:
+    """Read ``<motor>`` of a joint or an actuator; all numbers refer to the motor's shaft.
+
+    ``spins``: a rotor is beside it, so that an effort of 0 alone says that nothing drives it.
+    """
     if element is None:
         return None
     values = read(document, element, MOTOR)
-    if fault := motor_fault(values):
+    if (fault := motor_fault(values)) and not (spins and values == {"effort": 0.0}):
         raise document.error(element, fault)
     return Motor(**values, source=document.place(element))
 
@@ -75,6 +78,10 @@ def motor_fault(values: Mapping[str, float]) -> str:
 def add_motor(parent: Element, motor: Motor, tag: str = MOTOR.tag) -> None:
     """``<motor>``."""
     write(add(parent, tag), MOTOR, motor)
+
+
+UNDRIVEN = Motor(effort=0.0)
+"""The motor of a rotor that nothing drives."""
 
 
 # --- rotors ---------------------------------------------------------------------------------------
@@ -223,7 +230,7 @@ def _actuator(document: Document, element: Element) -> Actuator:
         if rotor is not None and rotor.ratio is None:
             rotor = replace(rotor, ratio=gear_ratio)
         reduction = gear_ratio if reduction is None else reduction
-    motor = read_motor(document, element.find("motor"))
+    motor = read_motor(document, element.find("motor"), spins=rotor is not None)
     losses = _losses(document, element)
     return Actuator(element.get("name", ""), _role(element), reduction, rotor, motor, **losses)
 
@@ -309,8 +316,9 @@ def with_motors(description: Description) -> Description:
     """The description with a simple transmission for each joint that needs one and has none.
 
     A joint needs one if it has an armature, or a finite effort and no other joint a
-    transmission: readers of open trees take armatures from motors, and no other type. A
-    transmission of another type is replaced by a motor on each of its joints, with a warning.
+    transmission: readers of open trees take armatures from motors, and no other type. If nothing
+    drives such a joint, its motor has an effort of 0. A transmission of another type is replaced by
+    a motor on each of its joints, with a warning.
     """
     joints = {joint.name: joint for joint in description.joints}
     transmissions, driven, others = [], set[str](), set[str]()
@@ -336,10 +344,11 @@ def with_motors(description: Description) -> Description:
     names = Names(each.name for each in transmissions)
     for joint in description.joints:
         told = bool(driven or others) and joint.name not in others
-        needed = (_has_effort(joint) and not told) or joint.armature > 0.0
+        pushed = _has_effort(joint) and not told
+        needed = pushed or joint.armature > 0.0
         if joint.type in ONE_DOF and joint.name not in driven and needed:
             name = names.fresh(f"{joint.name}_transmission")
-            motor = Actuator(f"{joint.name}_motor")
+            motor = Actuator(f"{joint.name}_motor", motor=None if pushed else UNDRIVEN)
             end = TransmittedJoint(joint.name)
             transmissions.append(Transmission(name, SIMPLE_TYPE, (end,), (motor,), joint.source))
     return replace(description, transmissions=tuple(transmissions))

@@ -143,8 +143,25 @@ def with_rotors(description: Description, *, strict: bool = False) -> Descriptio
         transmissions=tuple(
             replace(each, actuators=tuple(replace(a, rotor=None) for a in each.actuators))
             for each in description.transmissions
+            if not _is_undriven(each)
         ),
     )
+
+
+def _is_undriven(transmission: Transmission) -> bool:
+    """True if it only turns a rotor: its motor has an effort of 0.
+
+    Raises DescriptionError if other actuators are beside it.
+    """
+    motors = [end.motor for end in transmission.actuators]
+    undriven = [motor for motor in motors if motor is not None and motor.effort == 0.0
+                and motor.effort_lower is None]  # fmt: skip
+    if undriven and len(motors) > 1:
+        raise DescriptionError(
+            "a motor of effort 0, which drives nothing, is alone in its transmission",
+            transmission.source,
+        )
+    return bool(undriven)
 
 
 def _with_losses(description: Description) -> Description:
