@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
+from itertools import product
+from typing import Any, TypeAlias
 
 import mujoco
 import numpy as np
 import pytest
 import texts
+from numpy.typing import NDArray
+from scipy.optimize import linprog
 from texts import INERTIAL, coupling, link, loop, robot
 
 import robomodel as rm
 
+Floats: TypeAlias = NDArray[np.float64] | list[Any]
 RATIO = -50.0
 
 
@@ -214,6 +219,100 @@ def test_ratios_of_rotors_stand_for_reductions_in_open_trees(
     tree = written(model, write)
     np.testing.assert_allclose(rm.actuator_map(tree, q), rm.actuator_map(model, q))
     np.testing.assert_allclose(rm.torque_limits(tree, q), rm.torque_limits(model, q))
+
+
+def clamped(text: str, model: rm.Model, q: Floats, controls: Floats) -> Floats:
+    """What MuJoCo's actuators give the independent coordinates (n, nv) at controls (n, nu)."""
+    simulated = mujoco.MjModel.from_xml_string(text)
+    data, rows = mujoco.MjData(simulated), []
+    at = [simulated.joint(name) for name in model.joint_names]
+    for joint, position in zip(at, model.joint_positions(q).values(), strict=True):
+        data.qpos[joint.qposadr[0]] = position
+    for control in controls:
+        data.ctrl[:] = control
+        mujoco.mj_forward(simulated, data)
+        rows.append(data.qfrc_actuator[[joint.dofadr[0] for joint in at]])
+    return np.array(rows) @ model.constraint_jacobian(q)
+
+
+ON_FIVE_BAR = (  # joint, gear, effort of its motors
+    [("J1", 5.0, 4.0), ("J2", 1.0, 9.0)],
+    [("J1", -5.0, 4.0), ("J4", 3.0, 6.0)],
+    [("J1", 5.0, 4.0), ("J1", -1.0, 3.0), ("J3", 2.0, 9.0)],
+    [("J1", 5.0, 4.0), ("J2", 1.0, 9.0), ("J4", -1.0, 5.0), ("J4", 2.0, 5.0)],
+)
+EFFORTS = {"J1": 10.0, "J2": 20.0, "J3": 7.0, "J4": 8.0}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("motors", ON_FIVE_BAR)
+def test_joints_of_linkages_limit_their_motors(motors: list[tuple[str, float, float]]) -> None:
+    """At ratios that vary, in all formats: linear programmes, and MuJoCo."""
+    text = rm.robots.path("five_bar").read_text()
+    for name, effort in EFFORTS.items():
+        begin = text.index(f'<joint name="{name}"')
+        end = text.index("<axis", begin)
+        text = f'{text[:end]}<limit effort="{effort}" velocity="9"/>{text[end:]}'
+    parts = [
+        transmission(f"m{n}", at, gear, f'<motor effort="{effort}" velocity="9"/>')
+        for n, (at, gear, effort) in enumerate(motors)
+    ]
+    model = rm.load(text.replace("</robot>", "".join(parts) + "</robot>"))
+    stream, rng = io.StringIO(), np.random.default_rng(0)
+    rm.write_mjcf(model, stream)
+    written, q = stream.getvalue(), model.random_configuration(rng)
+    b = rm.actuator_map(model, q)
+    low = np.array([effort for *_, effort in motors])
+    held = [[gear * (name == at) for at, gear, _ in motors] for name in EFFORTS]
+    matrix, ends = np.concatenate([held, np.negative(held)]), [*EFFORTS.values()] * 2
+    box = np.column_stack([-low, low])
+
+    def most(way: Floats, rows: Floats, right: Floats) -> float:
+        found = linprog(-way, matrix, ends, rows, right, bounds=box)
+        return float(-found.fun)
+
+    alone = [[sign * most(sign * b[i], b[[1 - i]], [0.0]) for i in (0, 1)] for sign in (-1, 1)]
+    for options in ({}, {"backend": "numpy"}):
+        np.testing.assert_allclose(rm.torque_limits(model, q, **options), alone, atol=1e-9)
+    for write in (rm.write_mjcf, rm.write_urdf, rm.write_sdf, rm.write_usd):
+        stream = io.StringIO()
+        write(model, stream)
+        again = rm.load(stream.getvalue())
+        there = again.configuration(model.joint_positions(q))
+        np.testing.assert_allclose(rm.torque_limits(again, there), alone, atol=1e-6)
+    corners = rm.torque_polytope(model, q, ["J1", "J2"])
+    signs = np.array(list(product((-1.0, 1.0), repeat=len(motors))))
+    simulated = clamped(written, model, q, 99.0 * signs)
+    for way in rng.normal(size=(20, 2)):
+        expected = np.max(simulated @ way)
+        assert np.max(corners @ way) == pytest.approx(expected, rel=1e-9)
+        assert most(way @ b, np.zeros((1, len(motors))), [0.0]) == pytest.approx(expected)
+    required = 99.0 * rng.normal(size=(5, 2))
+    for backend in ("numpy", "compiled"):
+        given, u, lost = rm.dynamics.saturate(model, q, np.zeros(2), required, backend=backend)
+        expected = required - (u + lost) @ b.T + clamped(written, model, q, u)
+        np.testing.assert_allclose(given, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("rocker", [False, True])
+def test_motors_of_rods_of_four_bars_are_limited_by_their_joints(rocker: bool) -> None:
+    """Rows of ``actuation``, rotors, and what MuJoCo's motor at the rotor gives."""
+    rotor = '<limit effort="10" velocity="9"/><rotor inertia="1e-4" ratio="5"/><motor effort="4"/>'
+    text = texts.four_bar(marks=(not rocker, False, rocker))
+    at = text.index('<joint name="j_crank"')
+    at = text.index("</joint>", at)
+    model = rm.load(text[:at] + rotor + text[at:])
+    stream, q = io.StringIO(), model.random_configuration(1)
+    rm.write_mjcf(model, stream)
+    (row,) = (x for x in rm.actuation(model).joints if x.joint == "j_crank")
+    assert row.limits.effort == pytest.approx(10.0)
+    assert row.span(row.torque) == pytest.approx((10.0, 10.0))
+    ratio = abs(float(rm.actuator_map(model, q)[0, 0])) / 5.0
+    assert rm.torque_limits(model, q)[1] == pytest.approx(10.0 * ratio)
+    assert clamped(stream.getvalue(), model, q, np.array([[99.0]])) == pytest.approx(10.0 * ratio)
+    again = rm.load(stream.getvalue())
+    there = again.configuration(model.joint_positions(q))
+    assert rm.torque_limits(again, there)[1] == pytest.approx(10.0 * ratio)
 
 
 def test_armature_makes_no_motor_of_a_joint_without_one() -> None:

@@ -544,17 +544,15 @@ def test_joints_that_follow_limit_what_their_motors_give_together(at: str, ends:
     assert (row.limits.least_effort, row.limits.effort) == pytest.approx(np.ravel(expected))
 
 
-def test_what_limits_several_motors_beside_ties_is_said() -> None:
-    """A joint's limit that the model has of each motor alone, and a tendon's."""
-    tie = '<equality><joint joint1="k" joint2="j" polycoef="0 1 0.1 0 0"/></equality></mujoco>'
-    text = mjcf(PAIR, joint='actuatorfrcrange="-10 10"').replace("</mujoco>", tie)
-    with pytest.warns(rm.DescriptionWarning, match="limits what 'm', 'n' give together; here"):
-        model = rm.load(text)
-    assert [x.effort_limit for x in model.actuators] == [2.5, 1.0, 6.0]
+def test_what_limits_several_motors_beside_tendons_is_said() -> None:
+    """A tendon's limit, and that of a joint on which a tendon pulls, too."""
     motors = '<motor name="m" tendon="t"/><motor name="n" tendon="t"/>'
     text = mjcf(motors).replace('name="t"', 'name="t" actuatorfrcrange="-3 3"')
     with pytest.warns(rm.DescriptionWarning, match="tendon 't': its actuatorfrcrange limits what"):
         rm.load(text)
+    more = PAIR + '<motor name="p" tendon="t" forcerange="-1 1"/>'
+    with pytest.warns(rm.DescriptionWarning, match="limits what 'm', 'n', 'p' give together; here"):
+        rm.load(mjcf(more, joint='actuatorfrcrange="-10 10"'))
 
 
 def beside(ends: str) -> str:
@@ -581,9 +579,8 @@ def test_ties_of_other_joints_leave_what_motors_give_together() -> None:
     least, most = (x[at] for x in rm.torque_limits(model, model.neutral()))
     joint = mujoco.MjModel.from_xml_string(text).joint("j").dofadr[0]
     assert (least, most) == (given(text)[:, joint].min(), given(text)[:, joint].max()) == (-10, 8)
-    tied = text.replace('body1="q"', 'body1="k"')
-    with pytest.warns(rm.DescriptionWarning, match="limits what 'm', 'n' give together; here"):
-        rm.load(tied)
+    tied = rm.load(text.replace('body1="q"', 'body1="k"'))
+    assert [x.effort_limit for x in tied.actuators][1] == 9.0
 
 
 @pytest.mark.filterwarnings("error::robomodel.errors.DescriptionWarning")

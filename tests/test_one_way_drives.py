@@ -109,7 +109,7 @@ def test_limits_change_places_with_the_sign_of_a_ratio() -> None:
         for each in ("effort_lower", "effort_limit", "velocity_lower", "velocity_limit"):
             assert getattr(moved, each) == pytest.approx(getattr(own, each)), (ratio, each)
         state = {"q": model.neutral(), "v": np.zeros(2)}
-        _, least, most = run(model, "motors", state, parameters=given)
+        _, least, most, _ = run(model, "motors", state, parameters=given)
         assert (least[0], most[0]) == pytest.approx((own.least_effort, own.effort_limit))
 
 

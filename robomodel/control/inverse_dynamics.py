@@ -27,7 +27,7 @@ from robomodel.control.quadratic import (
     QuadraticProgram,
 )
 from robomodel.control.tasks import Instant, Task, TaskPiece, product, unfit
-from robomodel.dynamics.actuators import maps
+from robomodel.dynamics.actuators import efforts, maps
 from robomodel.dynamics.kinematics import frames
 from robomodel.dynamics.kinematics.state import Matrix
 from robomodel.dynamics.recursions.crba import crba
@@ -89,9 +89,9 @@ class DynamicLayout:
         """Number of forces of actuators and of contacts."""
         return len(self.scales) - 1 + 3 * len(self.points)
 
-    def pooled(self, model: Model) -> tuple[maps.Pooled, ...]:
+    def pooled(self, model: Model) -> tuple[efforts.Pooled, ...]:
         """Limits of what actuators give together."""
-        return maps.pooled(model) if self.bounded else ()
+        return efforts.pooled(model) if self.bounded else ()
 
     def sizes(self, model: Model) -> dict[str, int]:
         """Lengths of the arguments of its traced function."""
@@ -231,9 +231,9 @@ class _Programme:
         rates = maps.velocities(at.model, at.q, at.v)
         result = []
         for actuator, rate, scale in zip(actuators, rates, layout.scales, strict=False):
-            ends = [maps.driving(actuator.backwards, -rate), maps.driving(actuator, rate)]
+            ends = [efforts.driving(actuator.backwards, -rate), efforts.driving(actuator, rate)]
             low, high = (
-                UNBOUNDED if maps.unlimited(x) else minimum(1.0 / scale * x, UNBOUNDED)
+                UNBOUNDED if efforts.unlimited(x) else minimum(1.0 / scale * x, UNBOUNDED)
                 for x in ends
             )
             result.append((-low, high))
@@ -280,7 +280,9 @@ class _Programme:
         for each in pooled:
             row: list[Scalar] = [0.0] * layout.unknowns
             for n in each.motors:
-                row[n] = layout.scales[n] * self.map[each.coordinate][n]
+                gear = self.at.model.actuators[n].terms[0][1]
+                gives = gear if each.coordinate is None else self.map[each.coordinate][n]
+                row[n] = layout.scales[n] * gives
             rows.append(row)
         return rows, [(each.least, each.most) for each in pooled]
 
@@ -615,8 +617,7 @@ class InverseDynamics(Controller):
         names += [f"contact of '{link}'" for link in links for _ in range(3)]
         first = len(names)
         names += ["" for _ in limits.slots]
-        coordinates = [each.coordinate for each in layout.pooled(self.model)]
-        names += [f"effort of '{self.model.dof_names[i]}'" for i in coordinates]
+        names += [f"effort of '{each.joint}'" for each in layout.pooled(self.model)]
         names += [f"friction of '{link}'" for link in links for _ in range(4)]
         names += [f"contact of '{link}'" for link in links for _ in range(3)]
         for task, piece in zip(self.tasks, layout.pieces, strict=True):

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 
 from robomodel.arrays import Array
 from robomodel.dynamics import actuator_map, crba, frame_pose, rnea
-from robomodel.dynamics.actuators.maps import shared
+from robomodel.dynamics.actuators.efforts import shared
 from robomodel.dynamics.contact.points import points_jacobian
 from robomodel.dynamics.kinematics.frames import FrameKey, FrameLike, frame_key, place, pose
 from robomodel.dynamics.kinematics.state import Configuration, State

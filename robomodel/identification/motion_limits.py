@@ -11,8 +11,8 @@ import numpy as np
 
 from robomodel.arrays import Array
 from robomodel.dynamics import actuator_map
+from robomodel.dynamics.actuators.efforts import alone
 from robomodel.dynamics.actuators.envelopes import inverses
-from robomodel.dynamics.actuators.maps import bounds
 from robomodel.errors import UnknownNameError, as_real, did_you_mean
 from robomodel.identification.best_joints import SameRobot
 from robomodel.identification.coordinates import motor_rates
@@ -219,7 +219,7 @@ class MotionLimits:
     def all(self) -> tuple[LimitUse, ...]:
         """All limits, in the order of :meth:`shares`."""
         motors = self.model.actuators
-        ends = np.transpose(bounds(self.model, None)).tolist()
+        ends = np.transpose(alone(self.model, None)).tolist()
         torques = [LimitUse(m.name, "torque", *x) for m, x in zip(motors, ends, strict=True)]
         rates = [LimitUse(m.name, "velocity", m.least_velocity, m.velocity_limit) for m in motors]
         return (*self.bounds, *(use for _, use in self.transmissions), *torques, *rates)
@@ -254,8 +254,8 @@ class MotionLimits:
     def _motors(self, q: Array, v: Array, u: Array) -> Array:
         """Used fractions of actuators' forces u at their rates, then of their rates (..., 2 nu)."""
         rates = np.einsum("...ij,...i->...j", actuator_map(self.model, q), v)
-        least, most = bounds(self.model, rates)
-        weakest, stall = bounds(self.model, None)
+        least, most = alone(self.model, rates)
+        weakest, stall = alone(self.model, None)
         half = 0.5 * (stall - weakest)
         one = np.where(np.isfinite(stall), stall, -weakest)
         room = np.maximum(np.where(np.isfinite(half), half, one), NO_ROOM)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from robomodel.arrays import Array
 from robomodel.dynamics import actuator_map
-from robomodel.dynamics.actuators.maps import shared, within_pooled
+from robomodel.dynamics.actuators.efforts import bounded, joined, whole
 from robomodel.errors import MissingPackageError
 from robomodel.model.model import Model
 from robomodel.motion.simulation import Simulation
@@ -204,11 +204,10 @@ class VectorEnv(vector.VectorEnv[Array, Array, Any]):
             sim.step()
         elif sim.model.actuators:
             matrix = actuator_map(sim.model, sim.q)
-            torque = np.einsum("nij,nj->ni", matrix, actions)
-            for i in shared(sim.model):
-                driving = np.flatnonzero(np.any(matrix[:, i] != 0.0, axis=0)).tolist()
-                parts = {n: matrix[:, i, n] * actions[:, n] for n in driving}
-                torque[:, i] = within_pooled(sim.model, i, parts)
+            matrix, forces, _ = joined(sim.model, matrix, actions, actions)
+            torque = np.einsum("nij,nj->ni", matrix, forces)
+            for i in whole(sim.model):
+                torque[:, i] = bounded(sim.model, i, torque[:, i])
             sim.step(torque)
         else:
             sim.step(actions)

@@ -19,12 +19,20 @@ from robomodel.description import (
     TransmittedJoint,
 )
 from robomodel.description import Actuator as ActuatorEnd
-from robomodel.description.transmissions import SIMPLE, actuator_terms, carried, without_zeros
+from robomodel.description.transmissions import (
+    SIMPLE,
+    actuator_terms,
+    both_ways,
+    carried,
+    without_zeros,
+)
+from robomodel.dynamics.actuators.efforts import pooled
 from robomodel.dynamics.actuators.envelopes import JointLimits, carrying, follow, joint_limits
 from robomodel.dynamics.actuators.limbs import file_efforts, is_driven
+from robomodel.dynamics.functions.actuators import actuator_map
 from robomodel.dynamics.kinematics.state import neutral_jacobian
 from robomodel.dynamics.lumped import select
-from robomodel.errors import warn_at
+from robomodel.errors import few, warn_at
 from robomodel.model.actuators import Actuator
 from robomodel.model.derived import cached_on_model
 from robomodel.model.model import Model
@@ -40,10 +48,13 @@ def with_actuators(model: Model, description: Description) -> Description:
 
     Transmissions of the file stay, if it has any. Otherwise an actuator acts where its force does:
     at the rotor's joint if there is a rotor, else at the joint that it drives. Actuators without
-    effort are left out.
+    effort are left out. Limits of joints on which its actuator does not act, where simulators have
+    no clamp, are the actuator's.
     """
-    actuators = {each.name: each for each in model.actuators}
-    if any(each.actuators for each in description.transmissions):
+    filed = any(each.actuators for each in description.transmissions)
+    limited_by_joints = _within_joints(model, at_rotors=not filed)
+    actuators = {each.name: each for each in limited_by_joints}
+    if filed:
         limited = (
             replace(each, actuators=tuple(_limited_end(each, end, actuators)
                                           for end in each.actuators))
@@ -54,13 +65,42 @@ def with_actuators(model: Model, description: Description) -> Description:
     names = {joint.name for joint in description.joints}
     motors = {joint.name: joint.motor for joint in description.joints if joint.motor}
     added = []
-    for each in model.actuators:
+    for each in limited_by_joints:
         if each.joint in names and each.pushes:
             motor = motors.get(each.name, Motor())
             motor = _limited_as(motor, each)
             ends = (TransmittedJoint(each.joint),), (ActuatorEnd(each.name, motor=motor),)
             added.append(Transmission(each.name, SIMPLE, *ends))
     return replace(description, transmissions=(*description.transmissions, *added))
+
+
+def _within_joints(model: Model, *, at_rotors: bool) -> tuple[Actuator, ...]:
+    """The actuators, within limits of effort of joints that they drive from other joints.
+
+    ``at_rotors``: actuators with rotors act on these. Warns of limits that several have together.
+    """
+    result = list(model.actuators)
+    for each in pooled(model):
+        its = [result[n] for n in each.motors]
+        if each.coordinate is None and not (at_rotors and any(x.joint != each.joint for x in its)):
+            continue
+        if len(its) > 1:
+            warn_at(
+                f"the limit of effort of the joint '{each.joint}' bounds what "
+                f"{few([x.name for x in its])} give together, which act on other joints, where "
+                "simulators do not clamp it",
+                model.description.source,
+                strict=False,
+            )
+            continue
+        (n,), (actuator,) = each.motors, its
+        gear = actuator.terms[0][1]
+        if each.coordinate is not None:
+            gear = float(actuator_map(model, model.neutral())[each.coordinate, n])
+        low, high = sorted((each.least / gear, each.most / gear))
+        weakest, most = both_ways(max(low, actuator.least_effort), min(high, actuator.effort_limit))
+        result[n] = replace(actuator, effort_limit=most, effort_lower=weakest)
+    return tuple(result)
 
 
 def _as_rotors_turn(

@@ -21,8 +21,8 @@ import numpy as np
 
 from robomodel import dynamics
 from robomodel.arrays import Array, Mask
+from robomodel.dynamics.actuators.efforts import alone
 from robomodel.dynamics.actuators.limbs import is_driven
-from robomodel.dynamics.actuators.maps import bounds
 from robomodel.dynamics.kinematics.state import Configuration, on_arrays
 from robomodel.dynamics.lumped import reflected
 from robomodel.errors import UnknownNameError, check_names, few
@@ -169,7 +169,7 @@ class MotorMap:
 def motor_maps(made: OpenTree) -> list[MotorMap]:
     """Maps of the motors of linkages in which one joint moves."""
     view, maps = made.basis.view, []
-    least, most = bounds(view, None)
+    least, most = alone(view, None)
     for each in made.basis.parts:
         if each.cluster.kind != "loops" or len(each.bodies) != 1 or each.cluster.nv != 1:
             continue

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robomodel.arrays import Array
-from robomodel.dynamics.actuators.maps import driving
+from robomodel.dynamics.actuators.efforts import driving
 from robomodel.dynamics.actuators.reflection import reflected, reflected_inertia
 from robomodel.dynamics.kinematics.frames import (
     FrameKey,

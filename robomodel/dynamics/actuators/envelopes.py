@@ -17,6 +17,7 @@ import numpy as np
 
 from robomodel.arrays import Array, Indices, Mask
 from robomodel.description import Limits
+from robomodel.dynamics.actuators import efforts
 from robomodel.dynamics.actuators import maps as actuation
 from robomodel.dynamics.actuators.limbs import (
     RANKLESS,
@@ -590,7 +591,8 @@ def _torques(
     if not np.any(np.abs(np.nan_to_num(row)) > NOTHING):
         free = np.full(len(b), np.inf)
         return (free, free), free, False
-    low, high = actuation.efforts(model)
+    b, low, high = efforts.joined(model, b, *efforts.efforts(model))
+    row = b[:, place]
     with np.errstate(all="ignore"):
         pushes = np.where(row == 0.0, 0.0, np.stack([low * row, high * row]))
     pushed = -np.sum(np.min(pushes, axis=0), axis=-1), np.sum(np.max(pushes, axis=0), axis=-1)
@@ -622,8 +624,9 @@ def torque_at_speeds(model: Model, joint: JointEnvelope, at: Sequence[int], spee
     rates = unit_rates(model, cluster, spanning, columns_of(model, cluster, bodies))
     b = np.nan_to_num(torque_map(model, rates, cluster))
     own = (motor_rows(model)[:, cluster.spanning_v] @ rates)[..., place]
-    lower, upper = actuation.bounds(model, speeds[..., None] * np.nan_to_num(own)[:, None])
+    lower, upper = efforts.bounds(model, speeds[..., None] * np.nan_to_num(own)[:, None])
     wide = np.broadcast_to(b[:, None], (*speeds.shape, *b.shape[1:]))
+    wide, lower, upper = efforts.joined(model, wide, lower, upper)
     back = speeds < 0.0
     if not joint.passive:
         least, greatest = actuation.limits(wide, lower, upper)

@@ -19,7 +19,7 @@ import numpy as np
 
 from robomodel.arrays import Array
 from robomodel.description.transmissions import actuator_terms
-from robomodel.dynamics.actuators.maps import together
+from robomodel.dynamics.actuators.efforts import own_motors, together
 from robomodel.mechanism.roots import last_before
 from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import Cluster, spanning_start
@@ -130,10 +130,13 @@ def file_efforts(model: Model, body: int) -> tuple[float, float]:
     """The sizes of the least and the greatest effort that limits of the file leave a joint.
 
     Its own limit bounds what motors of its own give, or, without any, those of its rotors and of
-    joints at a constant ratio to it; else these push beside, within their own limits.
+    joints at a constant ratio to it; else these push beside, within their own limits. So do those
+    of a linkage, at ratios that vary, beside motors of its own.
     """
-    joint = model.joints[body]
-    least, most = together(model, body) or (joint.least_effort, joint.effort_limit)
+    joint, known = model.joints[body], together(model, body)
+    if known is None and joint.name in own_motors(model):
+        return math.inf, math.inf  # the limit is that of these motors
+    least, most = known or (joint.least_effort, joint.effort_limit)
     return 0.0 - least, most
 
 

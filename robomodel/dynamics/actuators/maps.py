@@ -6,16 +6,29 @@ import functools
 import math
 import operator
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from robomodel.arrays import Array
-from robomodel.description import pushes
+from robomodel.dynamics.actuators.efforts import (
+    BAND,
+    LARGE_FORCE,
+    UNLIMITED,
+    Column,
+    Pooled,
+    bounded,
+    broadcast,
+    by_joints,
+    driving,
+    pooled,
+    unlimited,
+    whole,
+    within,
+)
 from robomodel.dynamics.actuators.simplex import greatest_alone
-from robomodel.dynamics.kinematics.state import Configuration, neutral_jacobian
+from robomodel.dynamics.kinematics.state import Configuration
 from robomodel.errors import UnknownNameError, check_names
 from robomodel.mechanism.joints import Revolute
 from robomodel.model.actuators import Actuator
@@ -35,16 +48,12 @@ from robomodel.scalars import (
     regularity,
     select,
     solve,
-    value_of,
+    transposed,
 )
 from robomodel.tolerances import NOTHING, RANK, ROUNDING, SAME, SINGULAR, TINY
 
-LARGE_FORCE = 1e150  # stands for no limit where it is multiplied
-BAND = 0.01  # share of a velocity limit over which driving force falls to zero, without a curve
 Losses: TypeAlias = Literal["forward", "back"]
 """The way of power through lossy gears: motors drive joints, or joints motors."""
-
-UNLIMITED = 1e100  # a larger force is no limit
 
 
 def actuator_map(model: Model, q: Vector) -> list[list[Scalar]]:
@@ -159,180 +168,13 @@ def forces(matrix: Array, tau: Array) -> Array:
     return np.where(fits, u, np.nan)
 
 
-def bounds(model: Model, rates: Array | None) -> tuple[Array, Array]:
-    """Least and greatest force of each actuator (..., nu) at these rates, or at rest.
-
-    With a torque-speed curve driving force falls linearly from stall to zero at no-load speed and
-    is zero beyond. Without one it is zero beyond the velocity limit. Braking force is not reduced.
-    """
-    if rates is None:
-        return _at_rest(model)
-    shape = (*rates.shape[:-1], len(model.actuators))
-    lower, upper = np.empty(shape), np.empty(shape)
-    with np.errstate(all="ignore"):
-        for n, each in enumerate(model.actuators):
-            lower[..., n] = -driving(each.backwards, -rates[..., n])
-            upper[..., n] = driving(each, rates[..., n])
-    lower[np.isnan(rates)] = upper[np.isnan(rates)] = np.nan
-    return lower, upper
-
-
-def _at_rest(model: Model) -> tuple[Array, Array]:
-    least = [-value_of(driving(each.backwards, 0.0)) for each in model.actuators]
-    return np.array(least), np.array([value_of(driving(each, 0.0)) for each in model.actuators])
-
-
-def effort(actuator: Actuator) -> tuple[float, float]:
-    """Least and greatest force of an actuator at rates at which speed takes none of it.
-
-    They are those at rest, but of motors that turn one way only, which brake both ways.
-    """
-    return -value_of(driving(actuator.backwards, -1.0)), value_of(driving(actuator, -1.0))
-
-
-def efforts(model: Model) -> tuple[Array, Array]:
-    """The same of each actuator (nu)."""
-    ends = np.array([effort(each) for each in model.actuators]).reshape(-1, 2)
-    return ends[:, 0], ends[:, 1]
-
-
-@dataclass(frozen=True, slots=True)
-class Pooled:
-    """Bounds of what some of a coordinate's motors give it together, by limits of effort.
-
-    ``motors``: their places in ``model.actuators``. Those of a coordinate have no motors in
-    common, but for one of all of them, which is its last.
-    """
-
-    coordinate: int
-    motors: tuple[int, ...]
-    least: float
-    most: float
-
-
-@cached_on_model
-def pooled(model: Model) -> tuple[Pooled, ...]:
-    """Limits of joints' efforts that bind what motors give together, or one alone."""
-    model, result = nominal(model), list[Pooled]()
-    for body, (joint, node) in enumerate(zip(model.joints, model.nodes, strict=True)):
-        if node.joint.nv != 1 or joint.name not in model.dof_names:
-            continue
-        i, driven = model.dof_names.index(joint.name), _driven(model, body) or {}
-        least, most = 0.0, 0.0
-        for its, ratio, given, filed in driven.values():
-            ends = np.sort(np.multiply(ratio, filed)) if _binds(filed, given) else None
-            if ends is not None:
-                result.append(Pooled(i, its, *ends.tolist()))
-            low, high = np.sort(np.multiply(ratio, given)) if ends is None else ends
-            least, most = least + float(low), most + float(high)
-        filed = joint.least_effort, joint.effort_limit
-        if driven and joint.name not in driven and _binds(filed, (least, most)):
-            result.append(Pooled(i, tuple(n for its, *_ in driven.values() for n in its), *filed))
-    return tuple(result)
-
-
-@cached_on_model
-def shared(model: Model) -> dict[int, tuple[float, float]]:
-    """Coordinates of which :func:`pooled` are known, with what motors give them at rest."""
-    places = {each.coordinate for each in pooled(model)}
-    bodies = {model.dof_names.index(joint.name): n for n, joint in enumerate(model.joints)
-              if joint.name in model.dof_names}  # fmt: skip
-    found = {i: together(model, bodies[i]) for i in sorted(places)}
-    return {i: ends for i, ends in found.items() if ends is not None}
-
-
-def within_pooled(model: Model, i: int, parts: Mapping[int, Scalar]) -> Scalar:
-    """The sum of what motors give a coordinate, each its part, within :func:`pooled`; any scalars.
-
-    ``parts``: of all motors that drive it, by their places. Also ends of what each gives.
-    """
-    left, total, whole = dict(parts), [], list[Pooled]()
-    for each in pooled(model):
-        if each.coordinate != i:
-            continue
-        if len(each.motors) == len(parts):
-            whole.append(each)
-        else:
-            part = functools.reduce(operator.add, [left.pop(n) for n in each.motors])
-            total.append(_within(part, each.least, each.most))
-    result = functools.reduce(operator.add, [*total, *left.values()])
-    for each in whole:
-        result = _within(result, each.least, each.most)
-    return result
-
-
-def together(model: Model, body: int) -> tuple[float, float] | None:
-    """The least and the greatest force that limits of effort let motors give a joint together.
-
-    A joint's limit bounds what its own motors give it, and, where it has none, what all do.
-    Infinite where no limit is tighter than motors. None where the motors that turn with the joint
-    drive others as well, or at ratios that vary, or where there are none.
-    """
-    driven, name = _driven(model, body), model.joints[body].name
-    if driven is None:
-        return None
-    least, most, bound = 0.0, 0.0, False
-    for _, ratio, given, filed in driven.values():
-        bound = bound or _binds(filed, given)
-        low, high = np.sort(
-            np.multiply(ratio, np.clip(given, *filed) if pushes(*filed[::-1]) else given)
-        )
-        least, most = least + float(low), most + float(high)
-    least, most = (least, most) if bound else (-math.inf, math.inf)
-    filed = model.joints[body].least_effort, model.joints[body].effort_limit
-    if (name not in driven or driven.keys() == {name}) and pushes(*filed[::-1]):
-        return max(least, filed[0]), min(most, filed[1])
-    return least, most
-
-
-def _binds(filed: tuple[float, float], given: tuple[float, float]) -> bool:
-    """True if a limit of effort, which is no placeholder, is tighter than what motors give."""
-    tighter = given[0] < filed[0] * (1.0 + SAME) or filed[1] * (1.0 + SAME) < given[1]
-    return pushes(filed[1], filed[0]) and tighter
-
-
-_Driven: TypeAlias = tuple[tuple[int, ...], float, tuple[float, float], tuple[float, float]]
-
-
-def _driven(model: Model, body: int) -> dict[str, _Driven] | None:
-    """The joints with motors of their own that turn with a joint, at constant ratios to it.
-
-    With their motors, the ratio, the least and the greatest force that these give, and the joint's
-    own limits. None as :func:`together` is.
-    """
-    model = nominal(model)
-    cluster, name = model.clusters[model.nodes[body].cluster], model.joints[body].name
-    if cluster.varies:
-        return None
-    rows = {x: neutral_jacobian(model)[model.nodes[b].v]
-            for x, b in zip(cluster.joints, cluster.bodies, strict=True)}  # fmt: skip
-    moving = {x: set(np.flatnonzero(np.abs(row) > NOTHING).tolist()) for x, row in rows.items()}
-    driven: dict[str, list[int]] = {}
-    for n, each in enumerate(model.actuators):
-        turning = [x for x, _ in each.terms if moving.get(x, set()) & moving[name]]
-        if turning and (len(each.terms) > 1 or len(moving[turning[0]]) > 1):
-            return None
-        if turning:
-            driven.setdefault(turning[0], []).append(n)
-    if not driven or len(moving[name]) != 1:
-        return None
-    joints, (column,) = {each.name: each for each in model.joints}, moving[name]
-    result: dict[str, _Driven] = {}
-    for other, its in driven.items():
-        motors = [model.actuators[n] for n in its]
-        ends = np.sum([np.sort(np.multiply(x.terms[0][1], effort(x))) for x in motors], axis=0)
-        filed = joints[other].least_effort, joints[other].effort_limit
-        ratio = float(rows[other][column] / rows[name][column])
-        result[other] = tuple(its), ratio, (float(ends[0]), float(ends[1])), filed
-    return result
-
-
 def motors(
     model: Model, q: Vector, v: Vector
-) -> tuple[list[list[Scalar]], list[Scalar], list[Scalar]]:
-    """B, and the least and the greatest force of each actuator at the rates Bᵀ v.
+) -> tuple[list[list[Scalar]], list[Scalar], list[Scalar], list[Scalar]]:
+    """B, the least and the greatest force of each actuator at the rates Bᵀ v, and its gear.
 
-    A force beyond :data:`UNLIMITED` is no limit.
+    That is its turns for one of the first joint that it drives. A force beyond :data:`UNLIMITED` is
+    no limit.
     """
     matrix = actuator_map(model, q)
     low: list[Scalar] = []
@@ -342,31 +184,7 @@ def motors(
         back, ahead = driving(each.backwards, -rate), driving(each, rate)
         low.append(-LARGE_FORCE if unlimited(back) else -minimum(back, LARGE_FORCE))
         high.append(LARGE_FORCE if unlimited(ahead) else minimum(ahead, LARGE_FORCE))
-    return matrix, low, high
-
-
-def driving(actuator: Actuator, rate: Scalar, band: float = 0.0) -> Scalar:
-    """The greatest force along a rate, by effort limit, curve, velocity limit; any scalars.
-
-    ``band``: share of the velocity limit over which force falls to zero, instead of at once.
-    """
-    force: Scalar = actuator.effort_limit
-    if actuator.stall_torque is not None and actuator.no_load_speed is not None:
-        share = 1.0 - div(maximum(rate, 0.0), actuator.no_load_speed)
-        force = minimum(actuator.stall_torque * maximum(share, 0.0), force)
-    limit = actuator.velocity_limit
-    if is_number(limit) and not math.isfinite(limit):
-        return force
-    if not band or (is_number(limit) and not limit):
-        return select(rate - limit, force, 0.0)
-    share = div(limit - rate, band * limit)
-    force = LARGE_FORCE if unlimited(force) else force
-    return force * maximum(minimum(share, 1.0), 0.0)
-
-
-def unlimited(force: Scalar) -> bool:
-    """True if a force is infinite at every state."""
-    return type(force) is float and math.isinf(force)
+    return matrix, low, high, [each.terms[0][1] for each in model.actuators]
 
 
 def efficiencies(
@@ -403,7 +221,7 @@ def limits(
 ) -> tuple[Array, Array]:
     """(least, greatest) force (..., nv) of each coordinate while those of all others are zero.
 
-    With ``model``, whose coordinates and motors these are, within :func:`pooled`.
+    ``model``: that whose coordinates these are, whose :func:`whole` limits are kept.
     """
     shape, wide, low, high = broadcast(matrix, lower, upper)
     nv, nu = matrix.shape[-2:]
@@ -414,22 +232,11 @@ def limits(
     for rows, columns in blocks(np.any(wide != 0.0, axis=0)):
         ends = low[:, columns], high[:, columns]
         least[:, rows], most[:, rows] = _limits(wide[:, rows][:, :, columns], *ends)
-        for i in rows if model is not None else ():
-            if model is not None and i in shared(model):
-                parts = [np.sort(wide[:, i, n] * [low[:, n], high[:, n]], axis=0) for n in columns]
-                for end, result in enumerate((least, most)):
-                    pushing = {n: x[end] for n, x in zip(columns, parts, strict=True)}
-                    result[:, i] = as_number(within_pooled(model, i, pushing))
+    if model is not None:
+        for i in whole(model):
+            for x in (least, most):
+                x[:, i] = as_number(bounded(model, i, x[:, i]))
     return least.reshape(*shape, nv), most.reshape(*shape, nv)
-
-
-def broadcast(
-    matrix: Array, lower: Array, upper: Array
-) -> tuple[tuple[int, ...], Array, Array, Array]:
-    """The batch's shape; B and the limits broadcast to it."""
-    shape = np.broadcast_shapes(matrix.shape[:-2], lower.shape[:-1])
-    low, high = (np.broadcast_to(x, (*shape, matrix.shape[-1])) for x in (lower, upper))
-    return shape, np.broadcast_to(matrix, (*shape, *matrix.shape[-2:])), low, high
 
 
 def blocks(pattern: ArrayLike) -> Iterator[tuple[list[int], list[int]]]:
@@ -473,22 +280,21 @@ def polytope(
     chosen: Sequence[int],
     lower: Array,
     upper: Array,
-    together: Sequence[Pooled],
+    together: Mapping[int, Pooled],
 ) -> Array:
     """Vertices (m, len(chosen)) of the torques that these coordinates can have, all others zero.
 
     In the plane counterclockwise. The set is {B_c u : lower <= u <= upper, B_o u = 0}, with c the
-    chosen coordinates and o the others. ``together``: limits of parts of B_c u.
+    chosen coordinates and o the others. ``together``: limits of coordinates.
     """
     if np.isnan(b).any() or np.isnan(lower).any():
         return np.full((1, len(chosen)), np.nan)
     others = [i for i in range(len(b)) if i not in chosen]
     null = _null(b[others])
     reach = b[list(chosen)] @ null
-    held = [each for each in together if each.coordinate in chosen]
-    ends = np.array([(each.least, each.most) for each in held]).reshape(-1, 2)
-    sums = np.array([b[x.coordinate, x.motors] @ null[list(x.motors)] for x in held])
-    corners = _box_in(np.concatenate([null, sums.reshape(len(held), null.shape[1])]),
+    held = [i for i in chosen if i in together]
+    ends = np.array([(together[i].least, together[i].most) for i in held]).reshape(-1, 2)
+    corners = _box_in(np.concatenate([null, b[held] @ null]),
                       np.concatenate([lower, ends[:, 0]]),
                       np.concatenate([upper, ends[:, 1]]))  # fmt: skip
     return _hull(corners @ reach.T)
@@ -640,34 +446,49 @@ def saturated(
     """
     matrix = actuator_map(model, q)
     result = list(tau)
-    forces: list[Scalar] = [0.0] * len(model.actuators)
-    lost: list[Scalar] = [0.0] * len(model.actuators)
-    for rows, columns in blocks([[not is_zero(x) for x in row] for row in matrix]):
-        ends = []
-        for n in columns:
+    nothing: list[Scalar] = [0.0] * len(model.actuators)
+    required, low, high, forces = (list(nothing) for _ in range(4))
+    groups = list(blocks([[not is_zero(x) for x in row] for row in matrix]))
+    for rows, columns in groups:
+        for n, u in zip(columns, _required(model, matrix, rows, columns, tau), strict=True):
             rate = dot([matrix[i][n] for i in rows], [v[i] for i in rows])
             actuator = model.actuators[n]
-            braking = -driving(actuator.backwards, -rate, BAND)
-            ends.append((braking, driving(actuator, rate, BAND)))
-        required = _required(model, matrix, rows, columns, tau)
-        excess = []
-        for n, (low, high), u in zip(columns, ends, required, strict=True):
-            forces[n] = _within(u, low, high)
-            lost[n] = u - forces[n]
-            excess.append(lost[n])
-        if len(rows) == len(columns) == 1:  # no division by an entry that vanishes at dead points
-            (i,), (n,), ((low, high),) = rows, columns, ends
-            if not (unlimited(low) and unlimited(high)):
-                a = matrix[i][n] * (-LARGE_FORCE if unlimited(low) else low)
-                b = matrix[i][n] * (LARGE_FORCE if unlimited(high) else high)
-                result[i] = _within(tau[i], minimum(a, b), maximum(a, b))
+            braking = driving(actuator.backwards, -rate, BAND)
+            ahead = driving(actuator, rate, BAND)
+            low[n] = -LARGE_FORCE if unlimited(braking) else -braking
+            high[n] = LARGE_FORCE if unlimited(ahead) else ahead
+            required[n], forces[n] = u, within(u, -braking, ahead)
+    lost = [u - force for u, force in zip(required, forces, strict=True)]
+    gears = [each.terms[0][1] for each in model.actuators]
+    between = by_joints(model, matrix, gears, low, high)
+    given = by_joints(model, matrix, gears, forces, forces)
+
+    def excess(each: Column) -> Scalar:
+        """The part of the required force along a column that clipping takes."""
+        n = each.motors[0]
+        if n not in {x.motors[0] for x in pooled(model) if x.coordinate is None}:
+            return lost[n]
+        return sum((gears[m] * required[m] for m in each.motors), 0.0) - each.low
+
+    for rows, columns in groups:
+        its = [k for k, each in enumerate(between) if each.motors[0] in columns]
+        if len(rows) == len(its) == 1:  # no division by an entry that vanishes at dead points
+            (i,), ends = rows, between[its[0]]
+            if not (_endless(-ends.low) and _endless(ends.high)):
+                a, b = ends.column[i] * ends.low, ends.column[i] * ends.high
+                result[i] = within(tau[i], minimum(a, b), maximum(a, b))
         else:
             for i in rows:
-                result[i] = tau[i] - dot([matrix[i][n] for n in columns], excess)
-        for i in rows:
-            if i in shared(model):  # nothing else drives the coordinate
-                result[i] = within_pooled(model, i, {n: matrix[i][n] * forces[n] for n in columns})
+                result[i] = tau[i] - dot([given[k].column[i] for k in its],
+                                         [excess(given[k]) for k in its])  # fmt: skip
+        for i in rows:  # nothing else drives coordinates with bounds
+            result[i] = bounded(model, i, result[i])
     return result, forces, lost
+
+
+def _endless(force: Scalar) -> bool:
+    """True if a force is no limit at every state."""
+    return is_number(force) and force >= UNLIMITED
 
 
 def required(model: Model, state: Configuration, tau: Vector) -> list[Scalar]:
@@ -681,13 +502,6 @@ def required(model: Model, state: Configuration, tau: Vector) -> list[Scalar]:
         for n, u in zip(columns, _required(model, matrix, rows, columns, tau), strict=True):
             result[n] = u
     return result
-
-
-def _within(x: Scalar, low: Scalar, high: Scalar) -> Scalar:
-    """``x`` within ``low`` and ``high``; not-a-number stays."""
-    if not unlimited(low):
-        x = select(x - low, low, x)
-    return x if unlimited(high) else select(high - x, high, x)
 
 
 def _required(
@@ -749,26 +563,22 @@ def limits_alone(
     coordinate, else 1:
     :func:`~robomodel.dynamics.actuators.maps.limits` is for these states, by singular values.
     """
-    matrix = actuator_map(model, q)
+    matrix, low, high, gears = motors(model, q, v)
     least: list[Scalar] = [0.0] * model.nv
     most: list[Scalar] = [0.0] * model.nv
     doubt: Scalar = select(dot(v, v) - LARGE_FORCE, 0.0, 1.0)  # 1 where a rate is not finite
-    for rows, columns in blocks([[not is_zero(x) for x in row] for row in matrix]):
+    given = by_joints(model, matrix, gears, low, high)
+    pattern = [[not is_zero(each.column[i]) for each in given] for i in range(model.nv)]
+    for rows, columns in blocks(pattern):
         if len(rows) not in (1, len(columns)):
             return least, most, [1.0]
-        block = [[matrix[i][n] for n in columns] for i in rows]
-        ends = []
-        for n, column in zip(columns, zip(*block, strict=True), strict=True):
-            rate, each = dot(column, [v[i] for i in rows]), model.actuators[n]
-            back, ahead = driving(each.backwards, -rate), driving(each, rate)
-            ends.append(
-                [LARGE_FORCE if unlimited(x) else minimum(x, LARGE_FORCE) for x in (back, ahead)]
-            )
-        if len(rows) < len(columns) or rows[0] in shared(model):
+        block = [[given[k].column[i] for k in columns] for i in rows]
+        ends = [(-given[k].low, given[k].high) for k in columns]
+        if len(rows) < len(columns) or rows[0] in whole(model):
             (i,) = rows
-            parts = {n: _ends(b, *x) for n, b, x in zip(columns, block[0], ends, strict=True)}
+            parts = [_ends(b, *x) for b, x in zip(block[0], ends, strict=True)]
             least[i], most[i] = (
-                within_pooled(model, i, {n: x[end] for n, x in parts.items()}) for end in (0, 1)
+                bounded(model, i, functools.reduce(operator.add, x)) for x in transposed(parts)
             )
             continue
         unit = [[1.0 if i == j else 0.0 for j in range(len(rows))] for i in range(len(rows))]

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from robomodel.arrays import Array
-from robomodel.dynamics.actuators import drives, inverse
+from robomodel.dynamics.actuators import drives, efforts, inverse
 from robomodel.dynamics.actuators import maps as actuation
+from robomodel.dynamics.actuators.efforts import UNLIMITED
 from robomodel.dynamics.actuators.maps import (
-    UNLIMITED,
     Losses,
     Reflected,
     copper_loss,
@@ -65,7 +65,7 @@ declare(
     friction=("nv", "nu"),
 )
 declare("torque_limits", limits_alone, least=("nv",), most=("nv",), doubt=(1,))
-declare("motors", motors, B=("nv", "nu"), least=("nu",), most=("nu",))
+declare("motors", motors, B=("nv", "nu"), least=("nu",), most=("nu",), gears=("nu",))
 declare("saturate", saturated, tau=("nv",), u=("nu",), lost=("nu",))
 
 
@@ -421,14 +421,14 @@ def torque_limits(
         array([45., 36.])
     """
     if losses is not None or options.get("backend") == "numpy":
-        return actuation.limits(*_motors(model, q, v, losses, **options), model)
+        return actuation.limits(*_let_through(model, q, v, losses, **options), model)
     rates = np.zeros(model.nv) if v is None else v
     with np.errstate(all="ignore"):
         least, most, doubt = run(model, "torque_limits", {"q": q, "v": rates}, **options)
     singular = doubt > 0.0
     if singular.any():
         options.pop("check", None)
-        lower, upper = actuation.limits(*_motors(model, q, v, **options), model)
+        lower, upper = actuation.limits(*_let_through(model, q, v, **options), model)
         least, most = np.where(singular, lower, least), np.where(singular, upper, most)
     return least, most
 
@@ -468,10 +468,10 @@ def torque_polytope(
                [  0.,  36.]])
     """
     chosen = actuation.selected(model, joints)
-    matrix, lower, upper = _motors(model, q, v, losses, **options)
-    shape, wide, low, high = actuation.broadcast(matrix, lower, upper)
-    actuation.needs_limits(model, low, high)
-    together = actuation.pooled(model)
+    found = _motors(model, q, v, losses, **options)
+    actuation.needs_limits(model, *found[1:3])
+    shape, wide, low, high = efforts.broadcast(*efforts.joined(model, *found))
+    together = efforts.whole(model)
     corners = [
         actuation.polytope(wide[n], chosen, low[n], high[n], together) for n in np.ndindex(*shape)
     ]
@@ -487,22 +487,33 @@ def _split(model: Model, losses: Losses | None, options: Options) -> dict[str, A
     return {name: named[name] for name in gears}
 
 
-def _motors(
+def _let_through(
     model: Model,
     q: ArrayLike,
     v: ArrayLike | None,
     losses: Losses | None = None,
     **options: Unpack[Options],
 ) -> tuple[Array, Array, Array]:
-    """B, and the least and the greatest force of each actuator at the rates Bᵀ v.
+    """The first three of :func:`_motors`, of joints in place of motors that these bound."""
+    return efforts.joined(model, *_motors(model, q, v, losses, **options))
 
-    With ``losses`` those on the joint's side of its gear.
+
+def _motors(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike | None,
+    losses: Losses | None = None,
+    **options: Unpack[Options],
+) -> tuple[Array, Array, Array, Array]:
+    """B, the least and the greatest force of each actuator at the rates Bᵀ v, and its gear.
+
+    With ``losses`` forces on the joint's side of its gear.
     """
     given = _split(model, losses, options)
     shares = None if losses is None else actuation.shares(model, losses, given)
     rates = np.zeros(model.nv) if v is None else as_array(v, model.nv, "v", "nv")
     with np.errstate(all="ignore"):
-        matrix, low, high = run(model, "motors", {"q": q, "v": rates}, **options)
+        matrix, low, high, gears = run(model, "motors", {"q": q, "v": rates}, **options)
     lost = np.isnan(np.einsum("...ij,...i->...j", matrix, rates))
     low, high = np.where(low < -UNLIMITED, -np.inf, low), np.where(high > UNLIMITED, np.inf, high)
     if shares is not None:
@@ -510,4 +521,4 @@ def _motors(
         low, high = (
             np.multiply(x, shares, out=np.zeros_like(x), where=x != 0.0) for x in (low, high)
         )
-    return matrix, np.where(lost, np.nan, low), np.where(lost, np.nan, high)
+    return matrix, np.where(lost, np.nan, low), np.where(lost, np.nan, high), gears

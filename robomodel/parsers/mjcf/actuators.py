@@ -162,7 +162,8 @@ class Motors(CompiledSection):
         """Limits that joints and a tendon put on their actuator's force; infinite without them.
 
         MuJoCo clamps what a joint gets behind gears, and what a tendon's actuators give before, of
-        several together. Of a joint that is then the joint's limit, where nothing else moves it.
+        several together. Of a joint that is then the joint's limit, without tendons of several
+        joints on it.
         ``force``: the actuator's own limits.
         """
         low, high = -math.inf, math.inf
@@ -178,7 +179,8 @@ class Motors(CompiledSection):
                 continue
             rivals = [n for n, moved in enumerate(self._moved) if joint in moved]
             clamp = self._clamp("jnt", joint)
-            if len(rivals) > 1 and (self._alone(joint) or self._within(joint, rivals, clamp)):
+            alone = all(len(self._moved[n]) == 1 for n in rivals)  # it is the joint's own limit
+            if len(rivals) > 1 and (alone or self._within(joint, rivals, clamp)):
                 continue
             self._tell_of_rivals("jnt", joint, number, rivals)
             ends = sorted(x / (gear * k) for x in clamp)
@@ -219,8 +221,7 @@ class Motors(CompiledSection):
             place = self.elements.called("tendon" if kind == "tendon" else "joint", row)[1]
             message = (
                 f"its actuatorfrcrange limits what {few(names)} give together; here "
-                "it limits each of them, as equalities or tendons are beside it, and they may "
-                "give more together"
+                "it limits each of them, as a tendon is among them, and they may give more together"
             )
             self.elements.warn_at(message, place, "several actuators")
 
@@ -232,50 +233,6 @@ class Motors(CompiledSection):
         """The joints that each actuator moves by itself or through a fixed tendon."""
         numbers = range(len(self.model.actuator_trntype))
         return [frozenset(joint for joint, _ in self.drives(n)[0] or ()) for n in numbers]
-
-    def _alone(self, joint: int) -> bool:
-        """True if no tendon of several joints and no equality brings others' forces to a joint.
-
-        Equalities of two joints in proportion do, but these are summed.
-        """
-        return joint not in self._tied
-
-    @cached_property
-    def _tied(self) -> frozenset[int]:
-        """The joints that forces reach through tendons of several, and through equalities."""
-        import mujoco
-
-        model = self.model
-        anywhere = frozenset(range(model.njnt))
-        groups = [(moved or anywhere, True) for moved in self._moved if len(moved) != 1]
-        for tie in self.ties.ties:
-            n = tie.number
-            pair = int(model.eq_obj1id[n]), int(model.eq_obj2id[n])
-            if tie.kind == "joint":
-                groups.append((frozenset(pair) - {-1}, bool(model.eq_data[n, 2:5].any())))
-            elif tie.kind == "tendon":
-                terms = [self.ties.terms(each) for each in pair if each >= 0]
-                joints = frozenset(x for each in terms for x, _ in each or ())
-                groups.append((anywhere if None in terms else joints, True))
-            else:
-                sites = model.eq_objtype[n] == mujoco.mjtObj.mjOBJ_SITE
-                one, other = (int(model.site_bodyid[x]) if sites else x for x in pair)
-                groups.append((self._above(one) ^ self._above(other), True))
-        tied = frozenset(x for joints, several in groups if several for x in joints)
-        while True:
-            more = tied.union(*(joints for joints, _ in groups if joints & tied))
-            if more == tied:
-                return tied
-            tied = more
-
-    def _above(self, body: int) -> frozenset[int]:
-        """The joints that move a body."""
-        found, model = set[int](), self.model
-        while body:
-            first, count = int(model.body_jntadr[body]), int(model.body_jntnum[body])
-            found |= set(range(first, first + count))
-            body = int(model.body_parentid[body])
-        return frozenset(found)
 
     def _dc(self, number: int) -> Motor | None:
         """The constants and voltage of a ``<dcmotor>``, which only some releases have."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from robomodel.arrays import Array
-from robomodel.dynamics.actuators import maps
+from robomodel.dynamics.actuators import efforts
 from robomodel.dynamics.actuators.limbs import beside, columns_of, geared, motor_rows
 from robomodel.model import Model
 from robomodel.reach.charts import without_idle
@@ -116,7 +116,7 @@ def _cylinder(linkage: Linkage, rod: Rod, name: str, body: int, number: int) -> 
     angles = drive.angles(path, path.q)
     at = np.asarray(path.q[:, path.part.place[own]])
     gear = _gear(path, column, motor_rows(model)[number, cluster.spanning_v])
-    low, high = sorted(x[number] * gear for x in maps.bounds(model, None))
+    low, high = sorted(x[number] * gear for x in efforts.alone(model, None))
     slides = joint.type == "prismatic"
     rest = tuple(model.joints[b].name for b in bodies if b != body)
     row = Transmission(

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from robomodel.arrays import Array, Indices
-from robomodel.dynamics.actuators import maps
+from robomodel.dynamics.actuators import efforts, maps
 from robomodel.dynamics.actuators.envelopes import JointEnvelope
 from robomodel.dynamics.actuators.limbs import beside, columns_of, unit_rates
 from robomodel.model import Model
@@ -48,8 +48,9 @@ class LossyJoint:
 
 def lossy_joints(model: Model, envelopes: Sequence[JointEnvelope]) -> Iterator[LossyJoint]:
     """The joints that have motors with lossy gears."""
-    least, most = maps.bounds(model, None)
-    greatest = np.minimum(most, -least)  # in both directions
+    least, most = efforts.bounds(model, None)
+    greatest, let = (np.minimum(high, -low)  # in both directions
+                     for low, high in ((least, most), efforts.let_by_joints(model)))  # fmt: skip
     for each in envelopes:
         driving = [n for n, x in enumerate(model.actuators) if x.name in each.actuators]
         if not any(model.actuators[n].lossy for n in driving):
@@ -67,7 +68,8 @@ def lossy_joints(model: Model, envelopes: Sequence[JointEnvelope]) -> Iterator[L
                 bearings[i] = rotor.friction / abs(factor)
         motors = greatest[driving]
         with np.errstate(invalid="ignore"):
-            drives = np.sum(_of(ratios, ahead * np.maximum(motors - bearings, 0.0)), axis=1)
+            forces = np.minimum(ahead * np.maximum(motors - bearings, 0.0), let[driving])
+            drives = np.sum(_of(ratios, forces), axis=1)
             holds = np.sum(_of(ratios, back * (motors + bearings)), axis=1) + others
             turns = np.sum(_of(ratios, np.where(np.isinf(back), back, back * bearings)), axis=1)
         yield LossyJoint(

@@ -21,6 +21,7 @@ import numpy as np
 from robomodel.arrays import Array
 from robomodel.description.poses import unit
 from robomodel.dynamics import frame_pose, jacobian
+from robomodel.dynamics.actuators import efforts
 from robomodel.dynamics.actuators import maps as actuator_maps
 from robomodel.dynamics.actuators.envelopes import (
     JointEnvelope,
@@ -453,7 +454,7 @@ def _polygon(
     joints: tuple[JointEnvelope, JointEnvelope],
     columns: Sequence[int],
 ) -> Polygon:
-    lower, upper = actuator_maps.bounds(model, None)
+    lower, upper = efforts.bounds(model, None)
     unit = not np.all(np.isfinite(upper[columns]))
     if unit:
         lower, upper = -np.ones_like(upper), np.ones_like(upper)
@@ -464,12 +465,12 @@ def _polygon(
         regular = regular[:1]
     places = {model.dof_names.index(x.joint): i for i, x in zip(pair, joints, strict=True)
               if x.joint in model.dof_names}  # fmt: skip
-    together = [
-        replace(each, coordinate=places[each.coordinate])
-        for each in (() if unit else actuator_maps.pooled(model))
-        if each.coordinate in places
-    ]
-    shapes = [actuator_maps.polytope(maps[n], pair, lower, upper, together) for n in regular]
+    together = {} if unit else efforts.whole(model)
+    held = {places[i]: each for i, each in together.items() if i in places}
+    if not unit:
+        maps, lower, upper = efforts.joined(model, maps, lower, upper)
+    lower, upper = (np.broadcast_to(x, (len(maps), maps.shape[-1])) for x in (lower, upper))
+    shapes = [actuator_maps.polytope(maps[n], pair, lower[n], upper[n], held) for n in regular]
     at = model.joint_positions(poses[regular])
     one, two = (each.joint for each in joints)
     positions = zip(at[one].tolist(), at[two].tolist(), strict=True)
