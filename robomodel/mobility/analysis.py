@@ -205,19 +205,32 @@ def _generic(
         exact = replace(problem, tolerance=ClosureTolerance.of((), problem.scale))
         problem = exact if _agree(exact, before) else problem
     explored, columns = explore(problem, before.explored), len(problem.columns)
-    if problem.rank is not None or problem.tolerance.stated:
+    locked = problem.rank is None and _threads_lock(problem, explored)
+    if problem.rank is not None or (problem.tolerance.stated and not locked):
         return problem, explored, columns - explored.rank, ""
-    remark = ""
-    if not explored.exact:
+    remark = "; the threads of its screws, however fine, lock it" if locked else ""
+    if not explored.exact or locked:
         # no decision has found motion: samples near a configuration that is mobile to first order
         # lack rank by rounding, and the rank of exact numbers counts
-        remark = _at_first_order(problem, explored)
+        remark = remark or _at_first_order(problem, explored)
         problem = replace(problem, tolerance=replace(problem.tolerance, rank=SINGULAR))
         explored = explore(problem)
     if not explored.apart:  # all samples are one configuration: it is mobile to first order only
         remark = remark or _at_first_order(problem, explored)
         return problem, explored, 0, remark or "; it moves to first order only"
     return problem, explored, columns - explored.rank, remark
+
+
+def _threads_lock(problem: ClusterProblem, explored: ClosedConfigurations) -> bool:
+    """True if a motion that a tolerance leaves, or the next one, opens threads of screws alone."""
+    if not problem.geometry.pitches:
+        return False
+    from robomodel.mobility.decision import threads_open
+    from robomodel.mobility.points import Points
+
+    rank = min(explored.rank, len(problem.columns) - 1)
+    nearest = int(np.argmin(distances_from_start(problem, explored.samples)))
+    return threads_open(problem, Points.at(problem, explored.samples[[nearest]]), rank)
 
 
 def _nearly_closed(problem: ClusterProblem, explored: ClosedConfigurations, q: Array) -> str:
