@@ -875,6 +875,62 @@ def test_fine_screws_are_no_long_way(thread: float) -> None:
         assert float(model.joint_positions(q)["knee"]) == pytest.approx(knee, abs=1e-9)
 
 
+def jack(bearing: bool, pitch: float) -> str:
+    """A scissor jack whose spindle has a left and a right thread, in a bearing or in its nuts."""
+    x, z, y = 0.2 * math.cos(math.pi / 6), 0.1, {"axis": "0 1 0"}
+    along = '<axis xyz="0 1 0"/>'
+    threads = [{"kind": "screw", "axis": "1 0 0", "more": f'<pitch value="{sign * pitch!r}"/>'}
+               for sign in (1.0, -1.0)]  # fmt: skip
+    nuts = (
+        joint("rise", "base", "carrier", f"0 0 {z}", kind="prismatic", axis="0 0 1"),
+        joint("turn", "carrier", "spindle", axis="1 0 0"),
+        joint("left", "spindle", "nut1", f"{-x} 0 0", **threads[0]),
+        joint("right", "spindle", "nut2", f"{x} 0 0", **threads[1]),
+        loop("knee1", "revolute", "low1", "nut1", f"{-x} 0 {z}", more=along),
+        loop("knee2", "revolute", "low2", "nut2", f"{x} 0 {z}", more=along),
+    ) if bearing else (
+        joint("knee1", "low1", "nut1", f"{-x} 0 {z}", **y),
+        joint("knee2", "low2", "nut2", f"{x} 0 {z}", **y),
+        joint("left", "nut1", "spindle", **threads[0]),
+        joint("right", "spindle", "carrier", f"{2 * x} 0 0", **threads[1]),
+        loop("nut", "fixed", "carrier", "nut2", more=""),
+    )  # fmt: skip
+    names = ("spindle", "nut1", "nut2", "low1", "low2", "up1", "up2", "top", "carrier")
+    return robot(
+        *map(link, names), *nuts,
+        joint("low1", "base", "low1", **y), joint("low2", "base", "low2", **y),
+        joint("up1", "nut1", "up1", **y), joint("up2", "nut2", "up2", **y),
+        joint("lift", "base", "top", f"0 0 {2 * z}", kind="prismatic", axis="0 0 1"),
+        loop("head1", "revolute", "up1", "top", f"{x} 0 {z}", more=along),
+        loop("head2", "revolute", "up2", "top", f"{-x} 0 {z}", more=along),
+    )  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("bearing", [False, True])
+def test_nuts_on_one_spindle_are_no_long_way(bearing: bool) -> None:
+    """Screws of both ways that turn together, hundreds of turns, in closed form."""
+    pitch = 0.0001
+    model = rm.load(jack(bearing, pitch))
+    start = model.neutral()
+    for height in (-0.15, -0.06, 0.05, 0.11, 0.16):
+        z = 0.1 + height / 2.0
+        turns = (0.2 * math.cos(math.pi / 6) - math.sqrt(0.04 - z * z)) / pitch
+        wanted = {"left": turns if bearing else -turns, "lift": height}
+        place = rm.frame_pose(model, start, "top")[:3, 3] + [0.0, 0.0, height]
+        moved = model.integrate(start, np.array([-turns]))  # the spindle's
+        for found in (
+            model.configuration({"lift": height}),
+            model.configuration({"left": wanted["left"]}),
+            model.configuration({model.dof_names[0]: -turns}),
+            moved,
+        ):
+            at = model.joint_positions(found)
+            assert {name: float(at[name]) for name in wanted} == pytest.approx(wanted, abs=1e-7)
+        reached = rm.inverse_kinematics(model, {"top": place}, start)
+        assert float(model.joint_positions(reached)["lift"]) == pytest.approx(height, abs=1e-8)
+
+
 @pytest.mark.slow
 def test_the_turns_of_a_nut_with_an_arm_bend_loops() -> None:
     """A thread that nothing undoes is followed turn by turn: a crank that pushes a slide."""

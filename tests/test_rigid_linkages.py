@@ -205,7 +205,7 @@ def test_fine_threads_are_no_rounding(pitch: float) -> None:
     more = f'<pitch value="{0.9 * pitch!r}"/>'
     for locked in (hinge, joint("hinge", "base", "nut", axis="1 0 0", kind="screw", more=more)):
         for tolerance in (None, 1e-4, 1e-3, 0.1):  # what a file states is no play of threads
-            with pytest.raises(rm.DescriptionError, match="mobility 0 .* threads .* lock it"):
+            with pytest.raises(rm.DescriptionError, match=r"mobility 0 .* threads .* lock it"):
                 rm.load(nut(locked), tolerance=tolerance)
     slide = joint("slide", "base", "tube", axis="1 0 0", kind="prismatic")
     free = rm.load(nut(link("tube"), slide, joint("hinge", "tube", "nut", axis="1 0 0")))

@@ -62,19 +62,18 @@ class LinearCoupling:
 
 @dataclass(frozen=True, slots=True)
 class Thread:
-    """A fine screw whose turns bend nothing, alone or as long as a hinge undoes them.
+    """A fine screw whose turns bend nothing, alone or as long as other joints undo them.
 
     Attributes:
         column: The screw's.
-        long: How far it turns [rad] as it goes by a linkage's size.
-        hinge: The column of the hinge that undoes its turns; None where none has to.
-        sense: The hinge's turn for one of the screw that it undoes, 1 or -1.
+        long: How far it turns [rad] as it goes, or another screw beside it, by a linkage's size.
+        undone: The columns of joints that undo its turns, each with its turn for one of the screw:
+            a hinge about the same axis, other screws of one spindle, or these and a hinge.
     """
 
     column: int
     long: float
-    hinge: int | None = None
-    sense: float = 0.0
+    undone: tuple[tuple[int, float], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -311,8 +310,9 @@ class Geometry:
     def threads(self) -> tuple[Thread, ...]:
         """Fine screws whose turns bend nothing.
 
-        All conditions change in proportion to these turns, wherever the bodies are, as to a slide:
-        at their ends are balls on their axes, or next to them hinges about the same axis.
+        All conditions change in proportion to these turns, wherever the bodies are, as to slides:
+        at their ends are balls on their axes, or next to them hinges about the same axis; or
+        screws of other pitches between one spindle and its nuts turn alike.
         """
         fine = {c: self.scale / x for c, x in self.pitches.items() if 0.0 < x < self.scale}
         if not fine or not self.loop_joints:
@@ -321,24 +321,38 @@ class Geometry:
         q = Geometry.integrate(
             self, np.tile(self.zero(), (ANYWHERE, 1)), rng.uniform(-1.0, 1.0, (ANYWHERE, self.nv))
         )
-        at = Geometry.evaluate(self, q)[0]
+        at, turning = Geometry.evaluate(self, q)[0], self._turning(q)
         hinges = [link.v for link in self.links if isinstance(link.joint, Revolute)]
         result: list[Thread] = []
-        for column, long in fine.items():
-            taken = {each.hinge for each in result}
-            ways = [(None, 0.0), *((c, s) for c in hinges if c not in taken for s in (-1.0, 1.0))]
-            for hinge, sense in ways:
+        for column in fine:
+            taken = {c for each in result for c in (each.column, *dict(each.undone))}
+            if column in taken:
+                continue
+            free = [c for c in hinges if c not in taken]
+            screws = [c for c in fine if c not in taken and c != column]
+            ways = [[], *([c] for c in free), screws, *([*screws, c] for c in free)]
+            for others in ways:
+                undone, *_ = np.linalg.lstsq(turning[:, others], -turning[:, column])
                 way = np.zeros(self.nv)
-                way[column] = 1.0
-                if hinge is not None:
-                    way[hinge] = sense
+                way[[column, *others]] = [1.0, *np.round(undone)]
+                if np.max(np.abs(turning @ way), initial=0.0) > NOTHING:
+                    continue
                 there = np.array([Geometry.integrate(self, q, t * way) for t in TURNS])
                 change = Geometry.evaluate(self, there)[0] - at
                 bent = change[1] * TURNS[0] - change[0] * TURNS[1]
                 if np.max(np.abs(bent * self.row_unit), initial=0.0) <= NOTHING:
-                    result.append(Thread(column, long, hinge, sense))
+                    sense = tuple((c, float(way[c])) for c in others if way[c])
+                    long = min(fine.get(c, math.inf) for c in (column, *dict(sense)))
+                    result.append(Thread(column, long, sense))
                     break
         return tuple(result)
+
+    def _turning(self, q: Array) -> Array:
+        """Rows of loop joints' K (n rows, nv) at q (n, nq), where screws do not advance."""
+        links = (replace(link, joint=replace(link.joint, pitch=0.0))
+                 if isinstance(link.joint, Screw) else link for link in self.links)  # fmt: skip
+        still = Geometry(tuple(links), self.loop_joints, ())
+        return np.concatenate(Geometry.evaluate(still, q)[1] * still.row_unit[:, None])
 
     def bending(self, step: Array) -> Array:
         """How far steps (..., nv) bend what they move: their turns, without those of threads."""
@@ -346,8 +360,8 @@ class Geometry:
             return step
         step = step.copy()
         for each in self.threads:
-            if each.hinge is not None:
-                step[..., each.hinge] -= each.sense * step[..., each.column]
+            for column, sense in each.undone:
+                step[..., column] -= sense * step[..., each.column]
             step[..., each.column] /= each.long
         return step
 

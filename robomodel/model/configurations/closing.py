@@ -287,8 +287,8 @@ def _shortened(cluster: Cluster, q: Vector) -> Vector:
     places, result = {link.v: link.q for link in cluster.geometry.links}, list(q)
     for each in cluster.geometry.threads:
         turns = result[places[each.column]]
-        if each.hinge is not None:
-            result[places[each.hinge]] = result[places[each.hinge]] - each.sense * turns
+        for column, sense in each.undone:
+            result[places[column]] = result[places[column]] - sense * turns
         result[places[each.column]] = turns * (1.0 / each.long)
     return result
 
@@ -312,13 +312,14 @@ def travel(cluster: Cluster) -> Array:
 def long_ways(cluster: Cluster) -> Array:
     """How far joints (spanning velocities) move for a unit that bends loops: threads farther.
 
-    A hinge that undoes the turns of a thread goes as far, unless both are independent.
+    A joint that undoes the turns of a thread goes as far, unless both are independent.
     """
     result = np.ones(cluster.geometry.nv)
     for each in cluster.geometry.threads:
         result[each.column] = each.long
-        if each.hinge is not None and not {each.column, each.hinge} <= set(cluster.columns):
-            result[each.hinge] = each.long
+        for column, _ in each.undone:
+            if not {each.column, column} <= set(cluster.columns):
+                result[column] = each.long
     return result
 
 
