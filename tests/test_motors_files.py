@@ -555,6 +555,25 @@ def test_what_limits_several_motors_beside_tendons_is_said() -> None:
         rm.load(mjcf(more, joint='actuatorfrcrange="-10 10"'))
 
 
+@pytest.mark.filterwarnings("error::robomodel.errors.DescriptionWarning")
+@pytest.mark.parametrize("independent", ["j", "k"])
+def test_joints_at_ratios_that_vary_limit_their_motors(independent: str) -> None:
+    tie = '<equality><joint joint1="k" joint2="j" polycoef="0 1 0.1 0 0"/></equality></mujoco>'
+    text = mjcf(PAIR, joint='actuatorfrcrange="-10 8"').replace("</mujoco>", tie)
+    if independent == "k":
+        text = text.replace('"k" joint2="j" polycoef="0 1', '"j" joint2="k" polycoef="0 1')
+    model = rm.load(text)
+    assert model.dof_names == (independent,)
+    q = model.configuration({independent: 0.7})
+    rates = model.constraint_jacobian(q)[:, 0]
+    simulated = given(text) @ [rates[model.joint_names.index(name)] for name in ("j", "k")]
+    expected = [simulated.min()], [simulated.max()]
+    for options in ({}, NUMPY):
+        np.testing.assert_allclose(rm.torque_limits(model, q, **options), expected)
+    corners = np.ravel(rm.torque_polytope(model, q, independent))
+    np.testing.assert_allclose(sorted(corners), np.ravel(expected))
+
+
 def beside(ends: str) -> str:
     """Two motors on the joint j, with a limit; apart from it a tendon and a linkage."""
     body = '<body name="{n}"><joint name="{n}" axis="0 1 0"{a}/><geom size="0.1"/>'
