@@ -959,6 +959,50 @@ def test_slides_that_no_loop_bounds_go_over_the_size_of_their_linkage() -> None:
 # ---- whichever joints are independent ------------------------------------------------------------
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("pitch", [0.0003, 0.003])
+def test_screws_without_limits_go_as_far_as_slides(pitch: float) -> None:
+    """A cylinder with a thread turns one arm of a five-bar: as far as the slide of a plain one."""
+    thread = f'<pitch value="{pitch!r}"/>'
+    arms = (
+        joint("arm1", "base", "arm1"), joint("elbow1", "arm1", "rod1", "0.25 0 0"),
+        joint("arm2", "base", "arm2", "0.3 0 0"), joint("elbow2", "arm2", "rod2", "0.25 0 0"),
+        loop("tip", "revolute", "rod1", "rod2", "0.35 0 0", "0.35 0 0"),
+        joint("pivot", "base", "barrel", "-0.2 0 0"),
+        joint("screw", "barrel", "piston", "0.2 0 0", kind="screw", axis="1 0 0", more=thread),
+        joint("bearing", "piston", "eye", axis="1 0 0"),
+        loop("pin", "revolute", "eye", "arm1", to="0 0.12 0"),
+    )  # fmt: skip
+    names = ("arm1", "rod1", "arm2", "rod2", "barrel", "piston", "eye")
+    model = rm.load(robot(*map(link, names), *arms))
+    start = model.neutral()
+    here = model.joint_positions(start)
+    for turn in (-2.0, -1.0, 0.5, 1.5):
+        wanted = {"arm1": float(here["arm1"]) + turn, "arm2": float(here["arm2"])}
+        assert model.is_reachable(model.configuration(wanted, guess=start)), turn
+    rng = np.random.default_rng(0)
+    strokes = [pitch * float(model.joint_positions(model.random_configuration(rng))["screw"])
+               for _ in range(60)]  # fmt: skip
+    assert -0.12 - 1e-9 <= min(strokes) < -0.1 < 0.1 < max(strokes) <= 0.12 + 1e-9
+
+
+@pytest.mark.parametrize("tie", ["", coupling("gear", {"screw": 1.0, "wheel": -3.0})])
+def test_screws_alone_are_drawn_as_slides(tie: str) -> None:
+    """As far as a metre: their turns come not round, nor do those of wheels geared to them."""
+    model = rm.load(robot(
+        link("nut"), link("wheel"), joint("wheel", "base", "wheel"),
+        joint("screw", "base", "nut", kind="screw", more='<pitch value="0.01"/>'), tie,
+    ))  # fmt: skip
+    rng = np.random.default_rng(0)
+    drawn = [model.joint_positions(model.random_configuration(rng)) for _ in range(100)]
+    turns = [float(each["screw"]) for each in drawn]
+    assert -100.0 <= min(turns) < -80.0 < 80.0 < max(turns) <= 100.0
+    wheels = [abs(float(each["wheel"])) for each in drawn]
+    assert (
+        max(wheels) == pytest.approx(max(map(abs, turns)) / 3.0) if tie else max(wheels) < math.pi
+    )
+
+
 def test_joints_without_ends_are_reached_at_any_turn() -> None:
     """Draws stay within a turn; what is reached does not."""
     text = robot(

@@ -24,8 +24,8 @@ class Barriers:
     """Limits of a group from a start, by its columns ``mine``, which ``basis`` moves.
 
     What slides without limits goes by more than loops let it that bound it, and by the cluster's
-    size if it is ``near``, in columns that none bounds. With one freedom screws go as far; else by
-    a turn, as do hinges that wind up, which couplings turn with others.
+    size if it is ``near``, in columns that none bounds. Screws go as far, but a turn at least, and
+    hinges that wind up, which couplings turn with others, by a turn.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Barriers:
                         len(mine) * size if freedoms == 1 else _around(cluster, columns, c)
                     )
                 most = size if slides else 2.0 * math.pi
-                if c in geometry.pitches and freedoms == 1 and c not in near:
+                if c in geometry.pitches:
                     most = max(most, size / geometry.pitches[c])
                 self.far += [(c, len(rows))] if slides and c not in near else []
             rows.append(basis[n])

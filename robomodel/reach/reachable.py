@@ -542,11 +542,14 @@ def _train(model: Model, cluster: Cluster, q: Array) -> Polytope:
     rows, at = matrix[np.ix_(places, own)][moved], (matrix[places] @ q)[moved]
     shift = offset[places][moved]
     limits = np.array([columns[c].limits for c in mine]).reshape(-1, 2)[moved].T - shift
-    ranges = np.stack(column_ranges([columns[c] for c in mine], 1.0, {}))[:, moved] - shift
+    pitches = cluster.geometry.pitches
+    threads = {n: pitches[c] for n, c in enumerate(mine) if c in pitches}
+    ranges = np.stack(column_ranges([columns[c] for c in mine], 1.0, threads))[:, moved] - shift
     ranges = np.where(np.isfinite(limits).all(axis=0), limits, ranges)
     limits = np.stack([np.minimum(limits[0], at), np.maximum(limits[1], at)])
     ranges = np.stack([np.minimum(ranges[0], at), np.maximum(ranges[1], at)])
-    turn = np.array([1.0 if columns[c].length else math.pi for c in mine])[moved]
+    turn = np.array([1.0 if columns[c].length else max(math.pi, 1.0 / pitches.get(c, math.inf))
+                     for c in mine])[moved]  # fmt: skip
     ends = np.where(_bounding(rows / turn[:, None], np.all(ranges == limits, axis=0)), ranges,
                     limits)  # fmt: skip
     needed = np.any(np.isfinite(ends), axis=0)
