@@ -826,18 +826,23 @@ def test_slides_with_wide_limits_close_in_all_modes(limits: tuple[float, float])
 # ---- parameters ----------------------------------------------------------------------------------
 
 
-def test_friction_of_a_slider_crank_is_identified_over_its_whole_turn() -> None:
-    """The small end's rate turns back at the dead points: f₁ + f₂ |φ' - 1| + f₃ |φ'| tells it."""
+def slider_crank_with_friction(limits: str = "") -> rm.Model:
     friction = '<dynamics friction="0.1"/>'
-    model = rm.load(
+    kind = "revolute" if limits else "continuous"
+    return rm.load(
         robot(
             *(link(name) for name in ("crank", "rod", "piston")),
-            joint("main", "base", "crank", mark=True, more=friction),
+            joint("main", "base", "crank", kind=kind, mark=True, more=friction + limits),
             joint("big", "crank", "rod", "0.2 0 0", mark=False, more=friction),
             joint("small", "rod", "piston", "0.6 0 0", mark=False, more=friction),
             loop("slide", "prismatic", "base", "piston", more='<axis xyz="1 0 0"/>'),
         )
     )
+
+
+def test_friction_of_a_slider_crank_is_identified_over_its_whole_turn() -> None:
+    """The small end's rate turns back at the dead points: f₁ + f₂ |φ' - 1| + f₃ |φ'| tells it."""
+    model = slider_crank_with_friction()
     base = rm.base_parameters(model)
     names = [f"{name}.friction" for name in ("main", "big", "small")]
     columns = [base.parameters.index(name) for name in names]
@@ -851,6 +856,22 @@ def test_friction_of_a_slider_crank_is_identified_over_its_whole_turn() -> None:
         seen.append(row)
     assert np.linalg.matrix_rank(np.array(seen), tol=1e-6) == 3
     assert np.linalg.matrix_rank(base.matrix[:, columns], tol=1e-9) == 3
+
+
+@pytest.mark.parametrize(("beyond", "rank"), [(-0.01, 2), (0.01, 3)])
+def test_friction_beside_a_dead_point_at_the_end_of_a_range(beyond: float, rank: int) -> None:
+    """The small end turns back at a right angle of the crank: 0.5 % of the range tells it."""
+    model = slider_crank_with_friction(
+        f'<limit lower="-0.5" upper="{0.5 * np.pi + beyond}" effort="1" velocity="1"/>'
+    )
+    crank = np.linspace(-0.5, 0.5 * np.pi + beyond, 400)
+    rod = np.cos(crank) / np.sqrt(9.0 - np.sin(crank) ** 2)  # rate of the rod, turning back
+    rows = np.abs([np.ones(400), 1.0 + rod, rod]).T
+    assert np.linalg.matrix_rank(rows, tol=1e-6) == rank
+    base = rm.base_parameters(model)
+    names = [f"{name}.friction" for name in ("main", "big", "small")]
+    columns = [base.parameters.index(name) for name in names]
+    assert np.linalg.matrix_rank(base.matrix[:, columns], tol=1e-9) == rank
 
 
 def test_samples_are_spread_as_draws_are() -> None:

@@ -20,7 +20,7 @@ from robomodel.model.arguments import as_array
 from robomodel.model.elements import columns_of
 from robomodel.model.model import Model
 from robomodel.model.parameters import count, parameters
-from robomodel.reach.drawing import drawn
+from robomodel.reach.drawing import drawn, reachable_from
 from robomodel.reach.limb import limb_bodies
 from robomodel.reach.reachable import REGULAR_DRAW, reachable
 from robomodel.reach.rotors import rotors
@@ -29,6 +29,7 @@ from robomodel.tolerances import NOTHING, SINGULAR, TINY
 
 BASE_SEED = 20180524  # makes the samples the same at every call
 CONFIGURATIONS = 40
+KNOWN = 1000  # configurations of a linkage, among which those with rare signs of rates are found
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,6 +178,7 @@ def _row_space(
     rng = np.random.default_rng(BASE_SEED)
     each = len(rows) if rows else model.nv
     q = _off_change_points(model, drawn(model, rng, CONFIGURATIONS, start))
+    q = np.concatenate([q, *_turning_both_ways(model, q, start)])
     # three rows of the stacked regressor per column
     times = -(-3 * count(model) // (each * len(q)))
     q = np.repeat(q, times, axis=0)
@@ -216,6 +218,37 @@ def _off_change_points(model: Model, q: Array) -> Array:
                 sizes = group.conditioning(at)
                 good &= sizes >= REGULAR_DRAW * np.median(sizes)
     return q[good] if good.any() else q
+
+
+def _turning_both_ways(model: Model, q: Array, start: Array) -> list[Array]:
+    """Further configurations (·, nq), in which joints of linkages turn all ways beside each other.
+
+    Dry friction alone is no analytic function of the state: beyond a dead point of a joint, however
+    little is reachable there, it tells what it does not tell before. Sizes of rates along a motion,
+    as rows over a linkage's joints, span at these configurations what they span at all of
+    :data:`KNOWN`. The rest of the robot is as in rows of q.
+    """
+    from scipy.linalg import qr
+
+    reach, units, found = reachable_from(model, start), Units.of(model), list[Array]()
+    for linkage in reach.linkages:
+        cluster, rng = linkage.cluster, np.random.default_rng(BASE_SEED)
+        if not cluster.nv:
+            continue
+        known = q[np.arange(KNOWN) % len(q)]
+        known[:, cluster.q] = reach.known(rng, KNOWN, cluster)
+        known = _off_change_points(model, known)
+        rates = _comparable(model, known, units)[0][:, cluster.v, cluster.v]
+        regular = np.abs(np.linalg.det(rates))
+        good = regular >= REGULAR_DRAW * np.median(regular)
+        known, rates = known[good], rates[good]
+        turned = model.constraint_jacobian(known)[:, cluster.spanning_v, cluster.v] @ rates
+        sizes = np.abs(turned @ rng.standard_normal(cluster.nv))
+        sizes /= np.maximum(np.max(sizes, axis=0), TINY)
+        _, triangle, order = qr(sizes.T, mode="economic", pivoting=True)
+        pivots = np.abs(np.diag(triangle))
+        found.append(known[order[: int(np.sum(pivots > SINGULAR * pivots[0]))]])
+    return found
 
 
 def _comparable(model: Model, q: Array, units: Units) -> tuple[Array, Array]:

@@ -57,10 +57,15 @@ def random_configuration(
     return q
 
 
+def reachable_from(model: Model, start: Array) -> Reachable:
+    """The set that is reachable from a closed configuration (nq,)."""
+    at_neutral = np.array_equal(start, model.neutral())
+    return reachable(model) if at_neutral else from_configuration(model, start)
+
+
 def drawn(model: Model, rng: Generator, count: int, start: Array) -> Array:
     """Configurations (count, nq) that are reachable from a closed one, a free base anywhere."""
-    at_neutral = np.array_equal(start, model.neutral())
-    reach = reachable(model) if at_neutral else from_configuration(model, start)
+    reach = reachable_from(model, start)
     pose = random_poses(rng, count) if _base_is_free(model) else None
     return reach.draw(rng, count, base_pose=pose)
 
