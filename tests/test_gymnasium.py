@@ -159,3 +159,22 @@ def test_a_joint_limits_what_its_motors_give_together() -> None:
         space = env.action_space
         seen.append(env.step(np.stack([space.high[0], space.low[1]]))[0])
     np.testing.assert_array_equal(*seen)
+
+
+def test_what_does_not_fit_is_said() -> None:
+    env = environment(2)
+    env.reset(seed=1)
+    before = env.sim.q.copy()
+    for mask in (np.ones(3, bool), np.array([0, 1]), [True]):
+        with pytest.raises(ValueError, match="reset_mask says True or False for each of 2 robots"):
+            env.reset(options={"reset_mask": mask})
+    np.testing.assert_array_equal(env.sim.q, before)
+    force = np.zeros(env.action_space.shape)
+    with pytest.raises(ValueError, match="actions must be real numbers, got an array of <U1"):
+        env.step(force.astype("U1"))
+    for name in ("reward", "termination"):
+        given = {name: lambda *_: np.zeros(3)}
+        with pytest.raises(ValueError, match=f"{name} gives a number for each of 2 robots, gave"):
+            environment(2, **given).step(force)
+    with pytest.raises(ValueError, match="max_episode_steps is a number from 1 on, got True"):
+        environment(2, max_episode_steps=True)

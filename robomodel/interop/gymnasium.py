@@ -80,7 +80,8 @@ class VectorEnv(vector.VectorEnv[Array, Array, Any]):
         Raises:
             ValueError: Arguments do not fit.
         """
-        if not isinstance(max_episode_steps, int | np.integer) or max_episode_steps < 1:
+        whole = isinstance(max_episode_steps, int | np.integer)
+        if isinstance(max_episode_steps, bool) or not whole or max_episode_steps < 1:
             raise ValueError(f"max_episode_steps is a number from 1 on, got {max_episode_steps!r}")
         self.sim = Simulation(model, n, **options)
         self.num_envs = self.sim.n
@@ -138,10 +139,19 @@ class VectorEnv(vector.VectorEnv[Array, Array, Any]):
         Returns:
             observations: (n, k).
             infos: Empty.
+
+        Raises:
+            ValueError: The mask does not say of each robot whether it restarts.
         """
-        super().reset(seed=seed)
         mask = (options or {}).get("reset_mask")
-        self._begin(np.arange(self.num_envs) if mask is None else np.flatnonzero(mask))
+        mask = np.ones(self.num_envs, bool) if mask is None else np.asarray(mask)
+        if mask.shape != (self.num_envs,) or mask.dtype != bool:
+            raise ValueError(
+                f"reset_mask says True or False for each of {self.num_envs} robots, got an array "
+                f"of {mask.dtype} of shape {mask.shape}"
+            )
+        super().reset(seed=seed)
+        self._begin(np.flatnonzero(mask))
         return self._observe(), {}
 
     def _begin(self, rows: NDArray[np.intp]) -> None:
@@ -166,8 +176,13 @@ class VectorEnv(vector.VectorEnv[Array, Array, Any]):
             terminations: Whether each episode has ended (n,).
             truncations: Whether each episode was truncated at ``max_episode_steps`` (n,).
             infos: In mode "SameStep", the last observations of ended episodes as "final_obs".
+
+        Raises:
+            ValueError: Actions, rewards or terminations do not fit.
         """
         wanted = np.asarray(actions)
+        if wanted.dtype.kind not in "fiub":
+            raise ValueError(f"actions must be real numbers, got an array of {wanted.dtype}")
         if wanted.shape != self.action_space.shape:
             raise ValueError(f"actions are {self.action_space.shape}, got shape {wanted.shape}")
         anew = self._ended.copy()
@@ -179,11 +194,11 @@ class VectorEnv(vector.VectorEnv[Array, Array, Any]):
         lost = ~(np.isfinite(sim.q).all(axis=1) & np.isfinite(sim.v).all(axis=1))
         rewards = np.zeros(self.num_envs)
         if self._reward is not None:
-            rewards[:] = self._reward(sim, wanted)
+            rewards[:] = self._of_each("reward", self._reward(sim, wanted))
         rewards[lost | anew] = 0.0
         ended = np.zeros(self.num_envs, bool)
         if self._termination is not None:
-            ended[:] = self._termination(sim)
+            ended[:] = self._of_each("termination", self._termination(sim))
         ended = (ended | lost) & ~anew
         cut = (self._length >= self._limit) & ~ended
         seen, infos = self._observe(), dict[str, Any]()
@@ -195,6 +210,15 @@ class VectorEnv(vector.VectorEnv[Array, Array, Any]):
         elif self._mode is vector.AutoresetMode.NEXT_STEP:
             self._ended = over
         return seen, rewards, ended, cut, infos
+
+    def _of_each(self, name: str, given: Any) -> Any:
+        """The numbers that a function gives: one for all robots, or one for each (n,)."""
+        if np.shape(given) not in ((), (self.num_envs,)):
+            raise ValueError(
+                f"{name} gives a number for each of {self.num_envs} robots, gave shape "
+                f"{np.shape(given)}"
+            )
+        return given
 
     def _act(self, actions: Array) -> None:
         """Apply actions and step the robots."""
