@@ -371,7 +371,8 @@ def saturate(
 
     Returns:
         tau: The required torques less B times ``lost`` (..., nv). Torques that no motor gives, on a
-            floating base or a joint without an actuator, stay.
+            floating base or a joint without an actuator, stay. Where a joint's own limit of effort
+            is tighter than its motors', B ``u`` within it.
         u: Motor forces (..., nu), within their limits.
         lost: Excess of each motor's required force (..., nu); zero where it is not saturated.
 
