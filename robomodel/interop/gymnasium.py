@@ -80,8 +80,8 @@ class VectorEnv(vector.VectorEnv[Array, Array, Any]):
         Raises:
             ValueError: Arguments do not fit.
         """
-        whole = isinstance(max_episode_steps, int | np.integer)
-        if isinstance(max_episode_steps, bool) or not whole or max_episode_steps < 1:
+        number = isinstance(max_episode_steps, int | np.integer)
+        if isinstance(max_episode_steps, bool) or not number or max_episode_steps < 1:
             raise ValueError(f"max_episode_steps is a number from 1 on, got {max_episode_steps!r}")
         self.sim = Simulation(model, n, **options)
         self.num_envs = self.sim.n
