@@ -53,6 +53,13 @@ CHAIN_ALONG = 30.0  # a chain of frames that are off by e each stays open by up 
 BESIDE_THREADS = 0.1  # of an opening by threads of screws: what other numbers of the file may add
 FIRST_ORDER, STRIDE = 0.3, 0.06  # [rad, sizes] far enough to show what holds to first order only
 MOST_POINTS, ROUNDS = 60, 40  # of the search for the exact mechanism
+# [rad, sizes] walks that check it, at first and then through its range; where they end: at a share
+# of the least singular value that counts, as assembly modes meet where there is none
+FAR, REGULAR = 4.0, 0.2
+WEAK, LEAST = (
+    1e-4,
+    3e-15,
+)  # singular values of what gaps change by at second order; gaps of rounding
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,17 +304,19 @@ def walks(
     ahead: Array,
     far: float,
     stop: float = LARGEST_ROUNDING,
+    regular: float = 0.0,
 ) -> Walks:
     """Walks from q (nq,) straight on in each direction (n, columns), on {U₁ᵀφ = 0} of this rank.
 
-    A walk ends at the way ``far``, at a gap above ``stop``, and where its steps do not converge.
+    A walk ends at the way ``far``, at a gap above ``stop``, where its steps do not converge, and
+    where the least singular value that counts is below a ``regular`` share of that at q.
     """
     at, _ = onto_conditions(problem, np.tile(q, (len(ahead), 1)), rank)
     d = ahead / np.maximum(np.linalg.norm(ahead, axis=1, keepdims=True), TINY)
     n = len(ahead)
     gone, stride = np.zeros(n), np.full(n, STRIDE)
     points, gaps, distance = [at.q[:1]], [[x] for x in at.open], [[0.0] for _ in range(n)]
-    kept = float(np.min(at.singular[:, rank - 1])) if rank else math.inf
+    kept = before = float(np.min(at.singular[:, rank - 1])) if rank else math.inf
     first = np.zeros_like(d)
     going = at.open <= stop
     while np.any(going):
@@ -345,7 +354,8 @@ def walks(
             gaps[i].append(float(there.open[k]))
             distance[i].append(gone[i])
             kept = min(kept, float(there.singular[k, rank - 1])) if rank else kept
-            if gone[i] >= far - 1e-9 or gaps[i][-1] > stop:
+            weak = rank and there.singular[k, rank - 1] < regular * before
+            if gone[i] >= far - 1e-9 or gaps[i][-1] > stop or weak:
                 going[i] = False
     return Walks(
         np.concatenate(points),
@@ -615,15 +625,16 @@ def mended(
     """
     frames = RoundedFrames(problem)
     points, poses, before = seen.points, frames.still, math.inf
-    for _ in range(6):
+    for _ in range(10):
         chosen = np.linspace(0, len(points) - 1, min(MOST_POINTS, len(points))).astype(int)
         poses, left, points = _newton(frames, poses, rank, points[chosen])
         if left > 1e-6:
             break
         current = frames.problem_at(poses)
         start, _ = onto_conditions(current, points[-1:], rank)
-        ahead = directions(start.null(rank)[0], rng, 1)[:6]
-        further = walks(current, start.q[0], rank, ahead, 2.5 * FIRST_ORDER)
+        null = start.null(rank)[0]
+        ahead = directions(null, rng, 1 if null.shape[1] > 1 else 0)[:6]
+        further = walks(current, start.q[0], rank, ahead, FAR, regular=REGULAR)
         left = max(left, further.largest)
         if left < ROUNDING or left > 0.8 * before:
             break
@@ -649,7 +660,7 @@ def _newton(
     frames: RoundedFrames, poses: Array, rank: int, points: Array
 ) -> tuple[Array, float, Array]:
     """Motions of frames that close the conditions at all points; the gap left; the moved points."""
-    best, last, factor_ = (poses, math.inf), math.inf, 2.0
+    best = poses, math.inf
     for n in range(ROUNDS):
         current = frames.problem_at(poses)
         at, _ = onto_conditions(current, points, rank, 6 if n else 2)
@@ -659,23 +670,23 @@ def _newton(
         left = float(np.max(np.abs(right), initial=0.0))
         if left < best[1]:
             best = poses, left
-        if left < 2e-15:
+        if left < LEAST:
             break
-        if left > 0.5 * last:
-            factor_ *= 8.0
-            if factor_ * left > 3 * LARGEST_ROUNDING or left < 1e-14:
-                break
-        last = left
         rows = (unmet @ frames.derivatives(points, poses)).reshape(len(right), -1)
         triangle = _triangle(np.column_stack([rows, right]))
         u, s, vt = np.linalg.svd(triangle[:, :-1], full_matrices=False)
         c = u.T @ triangle[:, -1]
-        mu = 1e-26 * s[0] ** 2
-        while True:
-            step = -vt.T @ (s / (s**2 + mu) * c)
-            if np.max(np.abs(step)) <= factor_ * left or mu >= s[0] ** 2:
-                break
-            mu *= 4.0
+        weak = s < WEAK * s[0]
+        if np.linalg.norm(c[~weak]) > np.linalg.norm(c[weak]):
+            step = -vt[~weak].T @ (c[~weak] / s[~weak])
+        else:
+            radius = 4.0 * max(frames.size(poses), left)
+            mu = (LEAST / radius) ** 2
+            while True:
+                step = -vt.T @ (s / (s**2 + mu) * c)
+                if np.max(np.abs(step)) <= radius or mu >= s[0] ** 2:
+                    break
+                mu *= 4.0
         poses = frames.after(poses, step)
         if frames.size(poses) > 3 * LARGEST_ROUNDING:
             break

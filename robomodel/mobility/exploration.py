@@ -50,8 +50,9 @@ ROUNDED_CONDITION = 1e-3  # singular value of a condition that may be rounding's
 MOST_ROUNDED = 0.02  # of the cluster's size: a gap that may be put down to rounding
 FEW_OFF, ONE = 4, 1e-3  # as many samples that are no further apart [rad, sizes] are one
 NEAR_ONE = 0.1  # and so far around one a gap that rounding explains may stay, at first order
-# of the median of the least singular values: less is near a singular configuration
-REGULAR_POINT = 0.01
+# of the median of the least singular values: less is near a singular configuration; and of the
+# greatest: less is where Newton's method ends at one, at a double root
+REGULAR_POINT, MEETING = 0.01, 1e-3
 NEAR_START = 0.01  # of the cluster's size: a start as near to closing says where to close
 
 
@@ -275,26 +276,33 @@ class ClosedConfigurations:
         original: tuple[ClosedConfigurations, Image] | None = None,
     ) -> None:
         self.problem, self.gap, self.drawn, self.original = problem, gap, q, original
-        jacobian = problem.conditions(q)[1]
-        singular, ranks, right = decomposed(problem, jacobian)
+
+        def at(q: Array) -> tuple[Array, ...]:
+            jacobian = problem.conditions(q)[1]
+            return q, jacobian, *decomposed(problem, jacobian)
+
+        q, jacobian, singular, ranks, right = at(q)
         self.rank = int(np.max(ranks)) if problem.rank is None else problem.rank
         self.uniform = bool(np.all(ranks == ranks[0]))
         if not np.any(ranks == self.rank):  # of other components: those around the start
-            at = close(problem.geometry, problem.start[None], ToNearest(),
-                       rank=problem.tolerance.rank)[0][0]  # fmt: skip
-            around = configurations_around(problem, at, self.rank)[0]
+            start = close(problem.geometry, problem.start[None], ToNearest(),
+                          rank=problem.tolerance.rank)[0][0]  # fmt: skip
+            around = configurations_around(problem, start, self.rank)[0]
             if len(around):
-                q, jacobian = around, problem.conditions(around)[1]
-                singular, ranks, right = decomposed(problem, jacobian)
+                q, jacobian, singular, ranks, right = at(around)
             else:
                 self.rank = int(np.max(ranks))
         if problem.rank is not None and not _some_apart(problem, q[ranks == self.rank]):
             # of a linkage that is known to move, guesses closed at the start alone
-            at = q[ranks == self.rank][0]
-            q = np.concatenate([q, configurations_around(problem, at, self.rank)[0]])
-            jacobian = problem.conditions(q)[1]
-            singular, ranks, right = decomposed(problem, jacobian)
-        generic = ranks == self.rank
+            around = configurations_around(problem, q[ranks == self.rank][0], self.rank)[0]
+            q, jacobian, singular, ranks, right = at(np.concatenate([q, around]))
+        shares = np.where(ranks == self.rank, _least_shares(singular, self.rank), 0.0)
+        generic = (ranks == self.rank) & (shares >= MEETING * np.max(shares))
+        if np.sum(generic) < min(FEW_OFF, np.sum(ranks == self.rank)):
+            # most guesses closed where assembly modes meet: configurations around another tell
+            around = configurations_around(problem, q[np.argmax(shares)], self.rank)[0]
+            q, jacobian, singular, ranks, right = at(np.concatenate([q[generic], around]))
+            generic = ranks == self.rank
         self.samples, self.jacobian, self.singular = (
             q[generic],
             jacobian[generic],
@@ -345,10 +353,7 @@ class ClosedConfigurations:
     @property
     def _least_shares(self) -> Array:
         """The least singular value within the rank of each sample, as a share of its largest."""
-        if not self.rank or self.rank > self.singular.shape[1]:
-            return np.ones(len(self.singular))
-        least: Array = self.singular[:, self.rank - 1] / largest(self.singular)[:, 0]
-        return least
+        return _least_shares(self.singular, self.rank)
 
     @property
     def weakest(self) -> float:
@@ -623,6 +628,13 @@ def configurations_around(problem: ClusterProblem, at: Array, rank: int) -> tupl
         ahead = np.einsum("nij,nkj,nk->ni", null, null, ahead)
         ahead /= np.maximum(np.linalg.norm(ahead, axis=1, keepdims=True), NOTHING)
     return np.concatenate(reached), np.concatenate(motions)
+
+
+def _least_shares(singular: Array, rank: int) -> Array:
+    """The least singular value within the rank of each sample, as a share of its largest."""
+    if not rank or rank > singular.shape[1]:
+        return np.ones(len(singular))
+    return np.asarray(singular[:, rank - 1] / largest(singular)[:, 0])
 
 
 def _nearly_closed(problem: ClusterProblem, at: Array) -> float:
