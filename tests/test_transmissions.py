@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from lxml import etree
 from texts import joint, link, robot
 
 import robomodel as rm
@@ -235,6 +236,18 @@ def test_every_way_to_say_a_simple_one(words, prefix, kind) -> None:
     np.testing.assert_allclose(added, [[81 * J, 0.0], [0.0, 0.0]], rtol=0, atol=1e-16)
     assert model.couplings[-1].name == "m_rotor"
     assert model.description.joints[-1].source.line == 3
+
+
+def test_a_written_one_names_an_interface_for_each_joint(tmp_path: Path) -> None:
+    """urdf_parser_py refuses whole files in which a transmission's joint has none."""
+    body = transmission(SIMPLE, end("joint", "elbow"), end("actuator", "m", reduction=9))
+    model = rm.load(ARM, extend=extension(body))
+    rm.write_urdf(model, tmp_path / "arm.urdf")
+    (part,) = etree.parse(tmp_path / "arm.urdf").getroot().iterfind("transmission/joint")
+    assert part.get("name") == "elbow"
+    assert part.findtext("hardwareInterface") == "hardware_interface/EffortJointInterface"
+    again = rm.load(tmp_path / "arm.urdf", strict=True).description.transmissions
+    assert [each.joints for each in again] == [x.joints for x in model.description.transmissions]
 
 
 def test_the_offset_of_a_simple_one() -> None:

@@ -37,7 +37,7 @@ from robomodel.reports.simulators import tree_data, tree_sections
 from robomodel.reports.validation.context import CheckContext
 from robomodel.tolerances import NOTHING, SAME, TINY
 from robomodel.vocabulary.markup import Markup, Tag
-from robomodel.vocabulary.motors import SIMPLE_TYPE
+from robomodel.vocabulary.motors import EFFORT_INTERFACE, SIMPLE_TYPE
 from robomodel.vocabulary.schema import number
 from robomodel.vocabulary.xml import DRAKE, quoted
 
@@ -400,7 +400,7 @@ def _transmission(joint: str, tags: Mapping[str, str], names: set[str | None]) -
         f"<transmission name={quoted(name)}>\n"
         f"  <type>{SIMPLE_TYPE}</type>\n"
         f"  <joint name={quoted(joint)}>\n"
-        "    <hardwareInterface>hardware_interface/EffortJointInterface</hardwareInterface>\n"
+        f"    <hardwareInterface>{EFFORT_INTERFACE}</hardwareInterface>\n"
         "  </joint>\n"
         f"  <actuator name={quoted(f'{joint}_actuator')}>{parts}\n"
         "  </actuator>\n"

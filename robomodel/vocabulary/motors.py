@@ -38,6 +38,8 @@ from robomodel.vocabulary.xml import DRAKE, Document, Element
 _REDUCTIONS = ("mechanicalReduction", "mechanical_reduction")
 SIMPLE_TYPE = f"transmission_interface/{SIMPLE}"
 """The type of simple transmissions in files."""
+EFFORT_INTERFACE = "hardware_interface/EffortJointInterface"
+"""The name in ros_control of a joint that takes forces; urdf_parser_py asks each joint for one."""
 
 
 # --- motors ---------------------------------------------------------------------------------------

@@ -55,13 +55,14 @@ from robomodel.parsers.urdf.links import (
 from robomodel.vocabulary.frames import WORLD, XYZ, named_sensors
 from robomodel.vocabulary.inertias import carriers, heavy, physical_inertias
 from robomodel.vocabulary.motors import (
+    EFFORT_INTERFACE,
     add_drake_armature,
     add_transmission,
     read_transmission,
     with_motors,
 )
 from robomodel.vocabulary.rotors import driven_by, filled, with_rotor_words
-from robomodel.vocabulary.schema import MIMIC, add, numbers, text_of
+from robomodel.vocabulary.schema import MIMIC, add, add_text, numbers, text_of
 from robomodel.vocabulary.springs import (
     add_drake_ties,
     add_linear_spring,
@@ -243,7 +244,8 @@ def to_tree(description: Description, lost: list[str]) -> Element:
     for spring in description.springs:
         add_spring(root, spring)
     for transmission in description.transmissions:
-        add_transmission(root, transmission, lost)
+        for end in add_transmission(root, transmission, lost).iterfind("joint"):
+            add_text(end, "hardwareInterface", EFFORT_INTERFACE)  # as ROS asks
     return root
 
 
