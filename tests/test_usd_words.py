@@ -384,6 +384,33 @@ def test_positions_count_from_where_the_stage_shows_the_joint() -> None:
         rm.load(stage(first="uniform double[] mjc:springdamper = [0.1, 1]"))
 
 
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        ("double mjc:compiler:setTotalMass = 14", "setTotalMass = 14"),
+        ("double mjc:compiler:boundMass = 0.5", "boundMass = 0.5"),
+        ("double mjc:compiler:boundInertia = 0.01", "boundInertia = 0.01"),
+        ("bool mjc:compiler:balanceInertia = 1", "balanceInertia = true"),
+        ('token mjc:compiler:inertiaFromGeom = "true"', "inertiaFromGeom = true"),
+    ],
+)
+def test_inertias_that_a_compiler_would_change_are_named(words: str, named: str) -> None:
+    """MuJoCo USD Converter writes masses before its compiler, and the setting beside them."""
+    with pytest.warns(DescriptionWarning, match=f"{named}: MuJoCo's compiler changes masses"):
+        model = rm.load(stage(more=f'def PhysicsScene "s" {{ uniform {words}\n}}'))
+    assert [body.mass for body in model.bodies] == [2.0, 2.0]
+
+
+def test_settings_of_a_compiler_that_change_no_inertia_are_not_named() -> None:
+    words = (
+        "uniform double mjc:compiler:setTotalMass = 0; uniform bool mjc:compiler:balanceInertia = 0"
+        '\nuniform token mjc:compiler:inertiaFromGeom = "auto"'
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DescriptionWarning)
+        rm.load(stage(more=f'def PhysicsScene "s" {{ {words}\n}}'))
+
+
 def test_damping_in_the_words_of_both() -> None:
     """Of MuJoCo's and Newton's damping, MuJoCo's counts: one converter wrote both per radian."""
     both = "float newton:damping = 0.7; uniform double mjc:damping = 0.7"

@@ -169,10 +169,7 @@ class _Robot:
                 self.source,
             )
         for prim in prims:
-            if self.reader.written(prim, "mjc:compiler:angle") == "radian":
-                self.reader.units = replace(self.reader.units, mujoco_angle=1.0)
-            if self.reader.written(prim, "mjc:compiler:autoLimits") is False:
-                self.reader.auto_limits = False
+            self._compiler(prim)
         edges = Edges(self.reader, self.placements, self.body_of)
         for prim in prims:
             self._other(prim, edges)
@@ -187,6 +184,25 @@ class _Robot:
             else []
         )
         return tree.description(name, orders)
+
+    def _compiler(self, prim: Any) -> None:
+        """Apply settings of MuJoCo's compiler, and warn of those that would change inertias."""
+        reader = self.reader
+        if reader.written(prim, "mjc:compiler:angle") == "radian":
+            reader.units = replace(reader.units, mujoco_angle=1.0)
+        if reader.written(prim, "mjc:compiler:autoLimits") is False:
+            reader.auto_limits = False
+        names = [f"mjc:compiler:{name}" for name in ("setTotalMass", "boundMass", "boundInertia")]
+        changes = [f"{each} = {x:g}" for each in names if (x := reader.number(prim, each) or 0) > 0]
+        for each, value in (("balanceInertia", True), ("inertiaFromGeom", "true")):
+            if reader.written(prim, f"mjc:compiler:{each}") == value:
+                changes.append(f"mjc:compiler:{each} = true")
+        if changes:
+            message = (
+                f"{', '.join(changes)}: MuJoCo's compiler changes masses or inertias by this; they "
+                "are read as the stage has them. Convert the file that MuJoCo saves, without these"
+            )
+            reader.warn(prim, message, "compiler")
 
     def _prims(self) -> Iterator[Any]:
         """The prims of the stage; prims of instances once for each instance.
