@@ -296,6 +296,12 @@ _NEWTON = (
               "reads its own attributes only, PhysX's and MuJoCo's with `schema_resolvers`",
               "1.8.0", "findings/newton_usd_without_resolvers.sh", (), None, "writes all three",
               mended=True),
+    Behaviour("newton", ("usd",), "every robot",
+              "reads effort limits of drives, not `urdf:limit:effort` of urdf-usd-converter 0.3.4, "
+              "nor `mjc:compiler:setTotalMass` and `mjc:springdamper` of mujoco-usd-converter "
+              "0.8.0",
+              "1.8.0", "findings/newton_usd_of_converters.sh", ("limits",), None,
+              "writes drives, and masses as they are", mended=True),
     Behaviour("newton", ("urdf", "usd"), "equal limits",
               "refuses joints whose limits are equal, in SolverMuJoCo", "1.8.0", _TRIED, ("file",)),
     Behaviour("newton", URDF, "balls", "refuses joints of three freedoms in URDF", "1.8.0", _TRIED,
