@@ -52,14 +52,13 @@ LARGEST_ROUNDING = 3e-3  # [rad, sizes] what is more is no rounding: 0.2 degrees
 CHAIN_ALONG = 30.0  # a chain of frames that are off by e each stays open by up to 10 e along a walk
 BESIDE_THREADS = 0.1  # of an opening by threads of screws: what other numbers of the file may add
 FIRST_ORDER, STRIDE = 0.3, 0.06  # [rad, sizes] far enough to show what holds to first order only
-MOST_POINTS, ROUNDS = 60, 40  # of the search for the exact mechanism
-# [rad, sizes] walks that check it, at first and then through its range; where they end: at a share
-# of the least singular value that counts, as assembly modes meet where there is none
+# of the search for the exact mechanism, which ends after rounds that gain nothing, too
+MOST_POINTS, ROUNDS, STILL = 60, 40, 6
+# [rad, sizes] how far walks that check it go, and the share of the least singular value that counts
+# at which they end: assembly modes meet where there is none
 FAR, REGULAR = 4.0, 0.2
-WEAK, LEAST = (
-    1e-4,
-    3e-15,
-)  # singular values of what gaps change by at second order; gaps of rounding
+# of the greatest singular value: motions of frames with less count at second order; gaps of rounding
+WEAK, LEAST = 1e-4, 3e-15
 
 
 @dataclass(frozen=True, slots=True)
@@ -619,9 +618,10 @@ def mended(
     """Motions of frames with which U₂ᵀφ = 0 along the walks; their size; the gap that is left.
 
     Gauss–Newton on the frames' motions δp: U₂ᵀ(φ + P δp) = 0 at all points, from which the joints'
-    motions are eliminated by left null vectors. The step of least norm stays within a radius of the
-    size of the gap (Levenberg–Marquardt), which grows only if the gap does not shrink, so that
-    small singular values, which may be rounding, are used last. Further walks check the result.
+    motions are eliminated by left null vectors; steps are those of least norm. Motions with small
+    singular values change gaps at second order alone, as axes do that lean alike: they take part
+    where the others have nothing left to close, and no further than in proportion to all motions
+    so far (Levenberg–Marquardt). Further walks, through the range, check the result.
     """
     frames = RoundedFrames(problem)
     points, poses, before = seen.points, frames.still, math.inf
@@ -660,7 +660,7 @@ def _newton(
     frames: RoundedFrames, poses: Array, rank: int, points: Array
 ) -> tuple[Array, float, Array]:
     """Motions of frames that close the conditions at all points; the gap left; the moved points."""
-    best = poses, math.inf
+    best, last = (poses, math.inf), 0
     for n in range(ROUNDS):
         current = frames.problem_at(poses)
         at, _ = onto_conditions(current, points, rank, 6 if n else 2)
@@ -668,9 +668,10 @@ def _newton(
         unmet = np.swapaxes(at.left[:, :, rank:], 1, 2)
         right = np.einsum("nij,nj->ni", unmet, at.values).ravel()
         left = float(np.max(np.abs(right), initial=0.0))
+        last = n if left < 0.5 * best[1] else last
         if left < best[1]:
             best = poses, left
-        if left < LEAST:
+        if left < LEAST or n - last > STILL:
             break
         rows = (unmet @ frames.derivatives(points, poses)).reshape(len(right), -1)
         triangle = _triangle(np.column_stack([rows, right]))
