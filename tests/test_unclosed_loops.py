@@ -221,7 +221,8 @@ def test_a_leaning_axis_stays_near_where_the_file_is() -> None:
     model, exact = rm.load(leaning, tolerance=5e-3), rm.load(four_bar())
     assert model.nv == 1
     q = model.neutral()
-    assert q == pytest.approx(exact.neutral(), abs=0.02)
+    # zero, where the file puts its joints, is as near to one way to close as to its mirror image
+    assert np.abs(q) == pytest.approx(np.abs(exact.neutral()), abs=0.02)
     assert rm.crba(model, q) == pytest.approx(rm.crba(exact, exact.close(q)), rel=1e-2)
     assert model.check(model.integrate(q, [0.3])) == ()
 

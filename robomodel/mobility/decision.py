@@ -57,7 +57,7 @@ MOST_POINTS, ROUNDS, STILL = 60, 40, 6
 # [rad, sizes] how far walks that check it go, and the share of the least singular value that counts
 # at which they end: assembly modes meet where there is none
 FAR, REGULAR = 4.0, 0.2
-# of the greatest singular value: motions of frames with less count at second order; gaps of rounding
+# of the greatest singular value: less is what gaps change by at second order; gaps of rounding
 WEAK, LEAST = 1e-4, 3e-15
 
 
