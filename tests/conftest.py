@@ -66,13 +66,13 @@ def pytest_itemcollected(item: pytest.Item) -> None:
             item.add_marker("tables")
 
 
-MANY = 4
+MANY = 3
 """Slow cases of one test that all run on CI; of a longer row over robots, kinds of mechanisms or
-seeds a third does, chosen by a checksum of their names, so that each robot is asked something."""
+seeds a quarter does, chosen by a checksum of their names, so that each robot is asked something."""
 
 
 def leave_rows_to_tables(items: list[pytest.Item]) -> None:
-    """Two thirds of a long row of slow cases of robots, kinds or seeds are of the tables."""
+    """Three quarters of a long row of slow cases of robots, kinds or seeds are of the tables."""
     from robomodel.robots import names  # after the settings above
 
     robots, kinds = set(names()), set[str]()
@@ -92,7 +92,7 @@ def leave_rows_to_tables(items: list[pytest.Item]) -> None:
             rows.setdefault(item.nodeid.partition("[")[0], []).append(item)
     for row in rows.values():
         row.sort(key=lambda item: zlib.crc32(item.nodeid.encode()))
-        for item in row[max(MANY, len(row) // 3) :]:
+        for item in row[max(MANY, len(row) // 4) :]:
             item.add_marker("tables")
 
 

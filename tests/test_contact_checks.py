@@ -393,7 +393,7 @@ def test_a_block_at_rest_stays() -> None:
     assert np.abs(motion.q - motion.q[0]).max() < 1e-11
 
 
-@pytest.mark.slow
+@pytest.mark.tables
 def test_a_robot_at_rest_for_a_minute() -> None:
     """Mini Cheetah under PD: after it has settled there is neither jitter nor creep."""
     model = rm.robots.load("mini_cheetah")

@@ -320,7 +320,7 @@ def test_learned_policies_walk(walking: Any) -> None:
         assert len(done.motion().times) == len(done.q)
 
 
-@pytest.mark.slow
+@pytest.mark.tables
 def test_a_policy_learns(walking: Any) -> None:
     """The reward grows within fifteen iterations of few robots, the same for the same seed."""
     env = walking.Scaled(walking.Walking("mini_cheetah"), 128)

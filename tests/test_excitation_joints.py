@@ -70,6 +70,7 @@ def as_filed(name: str, options: tuple[tuple[str, object], ...]) -> Excitation:
 
 
 @pytest.mark.slow
+@pytest.mark.tables_cases("tello-joints9-options9")
 @pytest.mark.parametrize(("name", "joints", "options"), few(CHOICES, CHOICES[0], CHOICES[4]))
 def test_the_plan_is_the_same(
     name: str, joints: tuple[str, ...], options: dict[str, object]

@@ -196,7 +196,7 @@ def test_it_predicts_as_identify_does() -> None:
         assert np.sqrt(np.mean((found - wanted) ** 2)) < 0.02 * np.sqrt(np.mean(wanted**2))
 
 
-@pytest.mark.slow
+@pytest.mark.tables
 def test_errors_are_as_large_as_their_covariances_say() -> None:
     _, nees = hidden(30, 25, 6)
     low, high = chi2.ppf([1e-3, 1 - 1e-3], 3 * len(nees))

@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from cases import few
 from test_identify import FIVE_BAR, Array, hidden, motion, noisy
 
 import robomodel as rm
@@ -69,7 +68,7 @@ def test_identify_takes_logs(tmp_path: Path) -> None:
         assert np.allclose(by_arrays.values, rm.identify(LEG, source, free="mass").values)
 
 
-@pytest.mark.parametrize("rotors", few([False, True], False))
+@pytest.mark.parametrize("rotors", [False, pytest.param(True, marks=pytest.mark.tables)])
 def test_velocities_from_positions(rotors: bool) -> None:
     """Without a lag: slopes of measured positions, of coordinates or of encoders at rotors."""
     q, v, _ = motion(LEG, 1, 2001, 4.0)

@@ -108,7 +108,7 @@ def test_efficiencies_both_ways_through_belts(tmp_path: Path) -> None:
         rm.identify(LEG, log.q, log.v, log.a, log.tau, losses="hip")
 
 
-@pytest.mark.slow
+@pytest.mark.tables
 def test_deviations_hold_in_both_phases() -> None:
     """Errors of forces pass gears, so that they are larger behind driven ones.
 

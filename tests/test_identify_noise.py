@@ -262,7 +262,7 @@ def test_calibration_with_errors_that_are_alike() -> None:
     assert 0.4 < np.std(z) < 1.5  # 3 and more where errors count as white
 
 
-@pytest.mark.slow
+@pytest.mark.tables
 def test_errors_of_a_bases_moments_about_another_point() -> None:
     """They are as those of a robot whose root link has its frame there, and tell as much."""
     model = rm.load(rm.robots.path("belt_leg"), floating_base=True)
@@ -292,7 +292,7 @@ def test_errors_of_a_bases_moments_about_another_point() -> None:
     assert np.all(sizes[1] < 1.3 * sizes[0])  # 6 times
 
 
-@pytest.mark.slow
+@pytest.mark.tables
 def test_errors_of_joints_of_a_belt_without_motors() -> None:
     """Forces are compared along orthonormal rates, in which errors of joints are correlated."""
     body = (

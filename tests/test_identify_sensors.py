@@ -157,7 +157,7 @@ def test_torque_constants_are_found_where_masses_are_known() -> None:
     assert all(x.deviation > 0.02 * x.value for x in fit.sensors)
 
 
-@pytest.mark.slow
+@pytest.mark.tables
 def test_a_ratio_of_a_gear() -> None:
     """Encoders at motors: with another ratio the joints are elsewhere."""
     q, v, a, values, tau = made(LEG)

@@ -101,6 +101,7 @@ def configurations(model: rm.Model) -> Array:
 
 
 @pytest.mark.slow
+@pytest.mark.tables_cases("floating-True", "planar-True", "screw-True", "continuous-True")
 @pytest.mark.parametrize(
     ("kind", "base"),
     few(product(TEXTS, (False, True)), ("spherical", False), tables=product(TEXTS, (False,))),

@@ -361,6 +361,7 @@ def test_other_solvers() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.tables_cases("mini_cheetah")
 @pytest.mark.parametrize("name", ["mini_cheetah", "crank_rocker"])
 def test_loops_compile_nothing_and_keep_no_memory(
     name: str, monkeypatch: pytest.MonkeyPatch

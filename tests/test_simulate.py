@@ -65,6 +65,7 @@ CASES = {
 
 
 @pytest.mark.slow
+@pytest.mark.tables_cases("six-bar-rk4")
 @pytest.mark.parametrize("method", ACCURATE)
 @pytest.mark.parametrize("case", CASES)
 def test_ten_seconds_without_drift(case: str, method: str) -> None:

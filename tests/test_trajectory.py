@@ -264,6 +264,7 @@ def test_gaussian_processes_are_those_of_their_kernels() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.tables_cases("mini_cheetah")
 @pytest.mark.parametrize("robot_name", ["tello", "mini_cheetah", "planar_leg_linkage"])
 def test_jacobians_on_robots(robot_name: str) -> None:
     for factor, own in cases(rm.robots.load(robot_name)):

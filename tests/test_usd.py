@@ -863,7 +863,7 @@ def mutants(text: str, count: int, seed: int):
         yield "#usda 1.0\n" + "".join(pieces)
 
 
-@pytest.mark.parametrize("count", [40, pytest.param(3000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [40, pytest.param(3000, marks=pytest.mark.tables)])
 def test_mutants_give_models_or_description_errors(count, tmp_path):
     rm.write_usd(rm.robots.load("four_bar"), tmp_path / "a.usda")
     ours = (tmp_path / "a.usda").read_text().removeprefix("#usda 1.0\n")
