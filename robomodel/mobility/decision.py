@@ -53,7 +53,7 @@ CHAIN_ALONG = 30.0  # a chain of frames that are off by e each stays open by up 
 BESIDE_THREADS = 0.1  # of an opening by threads of screws: what other numbers of the file may add
 FIRST_ORDER, STRIDE = 0.3, 0.06  # [rad, sizes] far enough to show what holds to first order only
 # of the search for the exact mechanism, which ends after rounds that gain nothing, too
-MOST_POINTS, ROUNDS, STILL = 60, 40, 6
+MOST_POINTS, ROUNDS, STILL = 60, 40, 8
 # [rad, sizes] how far walks that check it go, and the share of the least singular value that counts
 # at which they end: assembly modes meet where there is none
 FAR, REGULAR = 4.0, 0.2
@@ -620,8 +620,8 @@ def mended(
     Gauss–Newton on the frames' motions δp: U₂ᵀ(φ + P δp) = 0 at all points, from which the joints'
     motions are eliminated by left null vectors; steps are those of least norm. Motions with small
     singular values change gaps at second order alone, as axes do that lean alike: they take part
-    where the others have nothing left to close, and no further than in proportion to all motions
-    so far (Levenberg–Marquardt). Further walks, through the range, check the result.
+    where the others have nothing left to close, by steps of the order of the gap's root
+    (Levenberg–Marquardt). Further walks, through the range, check the result.
     """
     frames = RoundedFrames(problem)
     points, poses, before = seen.points, frames.still, math.inf
@@ -681,7 +681,7 @@ def _newton(
         if np.linalg.norm(c[~weak]) > np.linalg.norm(c[weak]):
             step = -vt[~weak].T @ (c[~weak] / s[~weak])
         else:
-            radius = 4.0 * max(frames.size(poses), left)
+            radius = 8.0 * math.sqrt(left)
             mu = (LEAST / radius) ** 2
             while True:
                 step = -vt.T @ (s / (s**2 + mu) * c)
