@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import texts
 
 import robomodel as rm
 
@@ -159,6 +160,30 @@ def test_a_joint_limits_what_its_motors_give_together() -> None:
         space = env.action_space
         seen.append(env.step(np.stack([space.high[0], space.low[1]]))[0])
     np.testing.assert_array_equal(*seen)
+
+
+def test_forces_act_through_the_gears_of_each_robot() -> None:
+    """Ratios that are parameters, and limits of 10 N m: of a motor's joint, and of one that leads.
+
+    The motor of the second one is at a joint that follows it.
+    """
+    limit = '<limit lower="-9" upper="9" effort="{}" velocity="9"/>'
+    motor = '<motor effort="4" velocity="99"/>'
+    rotor = '<rotor inertia="1e-4" ratio="2"/>'
+    text = texts.robot(
+        *map(texts.link, "abc"),
+        texts.joint("j", "base", "a", kind="revolute", more=limit.format(10) + rotor + motor),
+        texts.joint("k", "a", "b", kind="revolute", mark=True, more=limit.format(10)),
+        texts.joint("f", "b", "c", kind="revolute", mark=False, more=limit.format(0) + motor),
+        texts.coupling("gear", {"f": 1.0, "k": -2.0}),
+    )
+    model, ratios = rm.load(text), np.array([2.0, 3.0, 5.0])
+    given: dict[str, Any] = {"step": 1e-3, "parameters": {"j_rotor.j": -ratios, "gear.k": -ratios}}
+    env, plain = VectorEnv(model, 3, **given), rm.Simulation(model, 3, **given)
+    env.reset()
+    seen, *_ = env.step(np.full((3, 2), 3.0))
+    plain.step(np.repeat(np.minimum(3.0 * ratios, 10.0), 2).reshape(3, 2))
+    np.testing.assert_allclose(seen, np.hstack([plain.q, plain.v]), rtol=1e-12)
 
 
 def test_what_does_not_fit_is_said() -> None:

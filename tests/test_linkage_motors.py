@@ -315,6 +315,40 @@ def test_motors_of_rods_of_four_bars_are_limited_by_their_joints(rocker: bool) -
     assert rm.torque_limits(again, there)[1] == pytest.approx(10.0 * ratio)
 
 
+def geared(ratio: float) -> rm.Model:
+    """Joints of 10 N m: of a motor's rotor, and of one without, whose follower has a motor."""
+    limit = '<limit lower="-9" upper="9" effort="{}" velocity="9"/>'
+    motor = '<motor effort="4" velocity="99"/>'
+    return rm.load(robot(
+        *map(link, "abc"),
+        texts.joint("j", "base", "a", kind="revolute", mark=True,
+                    more=limit.format(10) + f'<rotor inertia="1e-4" ratio="{ratio}"/>' + motor),
+        texts.joint("k", "a", "b", "0.3 0 0", kind="revolute", mark=True, more=limit.format(10)),
+        texts.joint("f", "b", "c", "0.3 0 0", kind="revolute", mark=False,
+                    more=limit.format(0) + motor),
+        coupling("gear", {"f": 1.0, "k": -ratio}),
+    ))  # fmt: skip
+
+
+@pytest.mark.parametrize("options", [{}, {"backend": "numpy"}])
+def test_limits_of_joints_bind_at_ratios_that_are_arguments(options: dict[str, Any]) -> None:
+    """At which they bind, and no others: a motor of 4 N m, and limits of 10 N m."""
+    for own, other in ((2.0, 5.0), (5.0, 2.0), (-2.0, 5.0)):
+        model, numbers = geared(own), rm.parameters(geared(other), geometry=True)
+        names = ("j_rotor.j", "gear.k")
+        changed = {name: numbers[name] for name in names}
+        most = min(10.0, 4.0 * other)
+        q, more = model.neutral(), {**options, "parameters": changed}
+        np.testing.assert_allclose(rm.torque_limits(model, q, **more), [[-most] * 2, [most] * 2])
+        corners = rm.torque_polytope(model, q, ["j", "k"], **more)
+        np.testing.assert_allclose(np.sort(corners, axis=0).T, [[-most, -most, most, most]] * 2)
+        given, *_ = rm.dynamics.saturate(model, q, np.zeros(2), [99.0, -99.0], **more)
+        np.testing.assert_allclose(given, [most, -most])
+        rows = {name: np.array([own, other]) * np.sign(x) for name, x in changed.items()}
+        batch = rm.torque_limits(model, q, **options, parameters=rows)[1]
+        np.testing.assert_allclose(batch, [[min(10.0, 4.0 * abs(own))] * 2, [most] * 2])
+
+
 def test_armature_makes_no_motor_of_a_joint_without_one() -> None:
     """URDF's open trees have it in actuators, which Drake reads; other files have none."""
     more = '<armature value="0.02"/>'

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robomodel.arrays import Array
-from robomodel.dynamics import actuator_map
-from robomodel.dynamics.actuators.efforts import bounded, joined, whole
+from robomodel.dynamics.functions.actuators import torques
 from robomodel.errors import MissingPackageError
 from robomodel.model.model import Model
 from robomodel.motion.simulation import Simulation
@@ -80,8 +79,8 @@ class VectorEnv(vector.VectorEnv[Array, Array, Any]):
         Raises:
             ValueError: Arguments do not fit.
         """
-        number = isinstance(max_episode_steps, int | np.integer)
-        if isinstance(max_episode_steps, bool) or not number or max_episode_steps < 1:
+        counts = isinstance(max_episode_steps, int | np.integer)
+        if isinstance(max_episode_steps, bool) or not counts or max_episode_steps < 1:
             raise ValueError(f"max_episode_steps is a number from 1 on, got {max_episode_steps!r}")
         self.sim = Simulation(model, n, **options)
         self.num_envs = self.sim.n
@@ -227,11 +226,6 @@ class VectorEnv(vector.VectorEnv[Array, Array, Any]):
             sim.targets[:, self._loops] = actions
             sim.step()
         elif sim.model.actuators:
-            matrix = actuator_map(sim.model, sim.q)
-            matrix, forces, _ = joined(sim.model, matrix, actions, actions)
-            torque = np.einsum("nij,nj->ni", matrix, forces)
-            for i in whole(sim.model):
-                torque[:, i] = bounded(sim.model, i, torque[:, i])
-            sim.step(torque)
+            sim.step(torques(sim.model, sim.q, actions, parameters=sim.parameters))
         else:
             sim.step(actions)

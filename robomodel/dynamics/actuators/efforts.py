@@ -129,16 +129,19 @@ class Pooled:
 
 @cached_on_model
 def pooled(model: Model) -> tuple[Pooled, ...]:
-    """Limits of joints' efforts that bind what motors give together, or one alone."""
-    model, result = nominal(model), list[Pooled]()
+    """Limits of joints' efforts that bind what motors give together, or one alone.
+
+    Where numbers of the model are arguments, at other ratios of gears all may.
+    """
+    varied, model, result = model._nominal is not None, nominal(model), list[Pooled]()
     for joint in model.joints:
         its, filed = own_motors(model).get(joint.name, ()), (joint.least_effort, joint.effort_limit)
-        if its and _binds(filed, _given(model, its)):
+        if its and _binds(filed, _given(model, its), varied=varied):
             result.append(Pooled(joint.name, its, *filed))
     for body, joint in enumerate(model.joints):
         driven = _driven(model, body) if joint.name in model.dof_names else None
         filed = joint.least_effort, joint.effort_limit
-        if driven and joint.name not in driven and _binds(filed, _left(driven)):
+        if driven and joint.name not in driven and _binds(filed, _left(driven), varied=varied):
             motors = tuple(n for its, *_ in driven.values() for n in its)
             at = model.dof_names.index(joint.name)
             result.append(Pooled(joint.name, motors, *filed, coordinate=at))
@@ -288,10 +291,13 @@ def _given(model: Model, its: Sequence[int]) -> tuple[float, float]:
     return low, high
 
 
-def _binds(filed: tuple[float, float], given: tuple[float, float]) -> bool:
-    """True if a limit of effort, which is no placeholder, is tighter than what motors give."""
+def _binds(filed: tuple[float, float], given: tuple[float, float], *, varied: bool = False) -> bool:
+    """True if a limit of effort, which is no placeholder, is tighter than what motors give.
+
+    ``varied``: or if it may be, for what motors give may be anything.
+    """
     tighter = given[0] < filed[0] * (1.0 + SAME) or filed[1] * (1.0 + SAME) < given[1]
-    return pushes(filed[1], filed[0]) and tighter
+    return pushes(filed[1], filed[0]) and (tighter or varied)
 
 
 _Driven: TypeAlias = tuple[tuple[int, ...], float, tuple[float, float], tuple[float, float]]

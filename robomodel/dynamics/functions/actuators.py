@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Unpack
 
 import numpy as np
@@ -38,6 +38,7 @@ from robomodel.model.configurations.blockwise import CONTRADICTS
 from robomodel.model.configurations.following import read
 from robomodel.model.model import Model
 from robomodel.model.parameters import as_parameters, losses_among
+from robomodel.scalars import as_number
 from robomodel.tolerances import NOTHING, SINGULAR
 
 __all__ = [
@@ -422,14 +423,14 @@ def torque_limits(
         array([45., 36.])
     """
     if losses is not None or options.get("backend") == "numpy":
-        return actuation.limits(*_let_through(model, q, v, losses, **options), model)
+        return _limits(model, q, v, losses, **options)
     rates = np.zeros(model.nv) if v is None else v
     with np.errstate(all="ignore"):
         least, most, doubt = run(model, "torque_limits", {"q": q, "v": rates}, **options)
     singular = doubt > 0.0
     if singular.any():
         options.pop("check", None)
-        lower, upper = actuation.limits(*_let_through(model, q, v, **options), model)
+        lower, upper = _limits(model, q, v, **options)
         least, most = np.where(singular, lower, least), np.where(singular, upper, most)
     return least, most
 
@@ -471,8 +472,9 @@ def torque_polytope(
     chosen = actuation.selected(model, joints)
     found = _motors(model, q, v, losses, **options)
     actuation.needs_limits(model, *found[1:3])
-    shape, wide, low, high = efforts.broadcast(*efforts.joined(model, *found))
-    together = efforts.whole(model)
+    varied = _varied(model, options)
+    shape, wide, low, high = efforts.broadcast(*efforts.joined(varied, *found))
+    together = efforts.whole(varied)
     corners = [
         actuation.polytope(wide[n], chosen, low[n], high[n], together) for n in np.ndindex(*shape)
     ]
@@ -488,15 +490,33 @@ def _split(model: Model, losses: Losses | None, options: Options) -> dict[str, A
     return {name: named[name] for name in gears}
 
 
-def _let_through(
+def torques(model: Model, q: ArrayLike, u: Array, **options: Unpack[Options]) -> Array:
+    """Torques B u (..., nv) of motors' forces u (..., nu), within joints' own limits of effort."""
+    matrix, _, _, gears = _motors(model, q, None, **options)
+    varied = _varied(model, options)
+    matrix, forces, _ = efforts.joined(varied, matrix, u, u, gears)
+    result: Array = np.einsum("...ij,...j->...i", matrix, forces)
+    for i in efforts.whole(varied):
+        result[..., i] = as_number(efforts.bounded(varied, i, result[..., i]))
+    return result
+
+
+def _limits(
     model: Model,
     q: ArrayLike,
     v: ArrayLike | None,
     losses: Losses | None = None,
     **options: Unpack[Options],
-) -> tuple[Array, Array, Array]:
-    """The first three of :func:`_motors`, of joints in place of motors that these bound."""
-    return efforts.joined(model, *_motors(model, q, v, losses, **options))
+) -> tuple[Array, Array]:
+    """:func:`torque_limits` by singular values, at any state."""
+    varied = _varied(model, options)
+    found = efforts.joined(varied, *_motors(model, q, v, losses, **options))
+    return actuation.limits(*found, varied)
+
+
+def _varied(model: Model, options: Options) -> Model:
+    """The model; with ``parameters`` one whose numbers are arguments: other limits may bind."""
+    return replace(model, _nominal=model) if options.get("parameters") else model
 
 
 def _motors(
