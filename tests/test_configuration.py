@@ -932,6 +932,32 @@ def test_nuts_on_one_spindle_are_no_long_way(bearing: bool) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("thread", [0.0001, -0.0001, -0.0002])
+def test_screws_that_one_swivel_undoes_are_no_long_way(thread: float) -> None:
+    """A turnbuckle with a swivel eye on an arm, by the law of cosines: either screw, or both."""
+    threads = [{"kind": "screw", "axis": "1 0 0", "more": f'<pitch value="{x!r}"/>'}
+               for x in (0.0001, thread)]  # fmt: skip
+    model = rm.load(robot(
+        *map(link, ("arm", "rod1", "sleeve", "rod2", "eye")),
+        joint("arm", "base", "arm", "0.4 0 0"), joint("foot", "base", "rod1", "0 0.2 0"),
+        joint("one", "rod1", "sleeve", **threads[0]),
+        joint("two", "sleeve", "rod2", "0.2 0 0", **threads[1]),
+        joint("swivel", "rod2", "eye", axis="1 0 0"),
+        loop("pin", "revolute", "eye", "arm", "0.2 0 0", "0 0.2 0"),
+    ))  # fmt: skip
+    start = model.neutral()
+    for one, two in ((400.0, 0.0), (0.0, 400.0), (0.0, -600.0), (-700.0, 300.0)):
+        at = model.joint_positions(model.configuration({"one": one, "two": two}))
+        assert float(at["swivel"]) == pytest.approx(-one - two)
+        x, y = 0.4 - 0.2 * math.sin(at["arm"]), 0.2 * math.cos(at["arm"]) - 0.2
+        assert math.hypot(x, y) == pytest.approx(0.4 + 0.0001 * one + thread * two, abs=1e-9)
+    for angle in (0.4, -0.3):
+        place = np.array([0.4 - 0.2 * math.sin(angle), 0.2 * math.cos(angle), 0.0])
+        reached = rm.inverse_kinematics(model, {("arm", (0.0, 0.2, 0.0)): place}, start)
+        assert float(model.joint_positions(reached)["arm"]) == pytest.approx(angle, abs=1e-7)
+
+
+@pytest.mark.slow
 def test_the_turns_of_a_nut_with_an_arm_bend_loops() -> None:
     """A thread that nothing undoes is followed turn by turn: a crank that pushes a slide."""
     model = rm.load(robot(

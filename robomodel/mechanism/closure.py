@@ -328,9 +328,8 @@ class Geometry:
             taken = {c for each in result for c in (each.column, *dict(each.undone))}
             if column in taken:
                 continue
-            free = [c for c in hinges if c not in taken]
             screws = [c for c in fine if c not in taken and c != column]
-            ways = [[], *([c] for c in free), screws, *([*screws, c] for c in free)]
+            ways = [[], *([c] for c in hinges), screws, *([*screws, c] for c in hinges)]
             for others in ways:
                 undone, *_ = np.linalg.lstsq(turning[:, others], -turning[:, column])
                 way = np.zeros(self.nv)
