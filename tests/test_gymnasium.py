@@ -201,5 +201,13 @@ def test_what_does_not_fit_is_said() -> None:
         given = {name: lambda *_: np.zeros(3)}
         with pytest.raises(ValueError, match=f"{name} gives a number for each of 2 robots, gave"):
             environment(2, **given).step(force)
+        for wrong in (None, "good", [1j, 0.0], [[1.0], [1.0, 2.0]]):
+            given = {name: lambda *_, wrong=wrong: wrong}
+            with pytest.raises(ValueError, match=f"results of {name} must be real numbers, got"):
+                environment(2, **given).step(force)
+        for right, seen in ((1, [1, 1]), ([True, False], [1, 0]), (np.array([0, 1]), [0, 1])):
+            given = {name: lambda *_, right=right: right}
+            results = environment(2, **given).step(force)
+            np.testing.assert_array_equal(results[1 if name == "reward" else 2], seen)
     with pytest.raises(ValueError, match="max_episode_steps is a number from 1 on, got True"):
         environment(2, max_episode_steps=True)

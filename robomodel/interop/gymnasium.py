@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from robomodel.arrays import Array
 from robomodel.dynamics.functions.actuators import torques
 from robomodel.errors import MissingPackageError
+from robomodel.model.arguments import as_numbers
 from robomodel.model.model import Model
 from robomodel.motion.simulation import Simulation
 
@@ -179,9 +180,8 @@ class VectorEnv(vector.VectorEnv[Array, Array, Any]):
         Raises:
             ValueError: Actions, rewards or terminations do not fit.
         """
+        as_numbers(actions, "actions")  # rewards see them as they are
         wanted = np.asarray(actions)
-        if wanted.dtype.kind not in "fiub":
-            raise ValueError(f"actions must be real numbers, got an array of {wanted.dtype}")
         if wanted.shape != self.action_space.shape:
             raise ValueError(f"actions are {self.action_space.shape}, got shape {wanted.shape}")
         anew = self._ended.copy()
@@ -210,14 +210,15 @@ class VectorEnv(vector.VectorEnv[Array, Array, Any]):
             self._ended = over
         return seen, rewards, ended, cut, infos
 
-    def _of_each(self, name: str, given: Any) -> Any:
+    def _of_each(self, name: str, given: Any) -> Array:
         """The numbers that a function gives: one for all robots, or one for each (n,)."""
-        if np.shape(given) not in ((), (self.num_envs,)):
+        numbers = as_numbers(given, f"results of {name}")
+        if numbers.shape not in ((), (self.num_envs,)):
             raise ValueError(
                 f"{name} gives a number for each of {self.num_envs} robots, gave shape "
-                f"{np.shape(given)}"
+                f"{numbers.shape}"
             )
-        return given
+        return numbers
 
     def _act(self, actions: Array) -> None:
         """Apply actions and step the robots."""
