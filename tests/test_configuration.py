@@ -947,7 +947,9 @@ def test_screws_that_one_swivel_undoes_are_no_long_way(thread: float) -> None:
     ))  # fmt: skip
     start = model.neutral()
     for one, two in ((400.0, 0.0), (0.0, 400.0), (0.0, -600.0), (-700.0, 300.0)):
-        at = model.joint_positions(model.configuration({"one": one, "two": two}))
+        q = model.configuration({"one": one, "two": two})
+        assert model.is_reachable(q)
+        at = model.joint_positions(q)
         assert float(at["swivel"]) == pytest.approx(-one - two)
         x, y = 0.4 - 0.2 * math.sin(at["arm"]), 0.2 * math.cos(at["arm"]) - 0.2
         assert math.hypot(x, y) == pytest.approx(0.4 + 0.0001 * one + thread * two, abs=1e-9)
@@ -955,6 +957,11 @@ def test_screws_that_one_swivel_undoes_are_no_long_way(thread: float) -> None:
         place = np.array([0.4 - 0.2 * math.sin(angle), 0.2 * math.cos(angle), 0.0])
         reached = rm.inverse_kinematics(model, {("arm", (0.0, 0.2, 0.0)): place}, start)
         assert float(model.joint_positions(reached)["arm"]) == pytest.approx(angle, abs=1e-7)
+    rng = np.random.default_rng(0)
+    drawn = [model.joint_positions(model.random_configuration(rng)) for _ in range(60)]
+    angles = [float(at["arm"]) for at in drawn]
+    assert min(angles) < -1.5
+    assert max(angles) > 1.5
 
 
 @pytest.mark.slow

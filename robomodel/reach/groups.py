@@ -787,7 +787,7 @@ class _Splitting:
     def _turns(self, some: Sequence[int], place: dict[int, int], basis: Array) -> Positions:
         """Their positions, by rows of what they turn beside screws that they undo."""
         found, screws = self._positions(some, place, basis), undone(self.cluster)
-        rows = [row + basis[place[screws[c]]] if c in screws else row
+        rows = [row - sum(sense * basis[place[x]] for x, sense in screws.get(c, {}).items())
                 for c, row in zip(some, found.rows, strict=True)]  # fmt: skip
         return Positions(np.reshape(rows, found.rows.shape), found.places)
 

@@ -13,19 +13,27 @@ from robomodel.tolerances import MOVES
 
 
 def windings(cluster: Cluster) -> Array:
-    """How far screws turn as they go by a linkage's size, and hinges that undo these turns.
+    """How far screws turn as they go by a linkage's size, and joints that undo these turns.
 
     Factors (columns,) of units, not less than 1: the turns of a fine thread are no long way.
     """
     factors = np.ones(cluster.geometry.nv)
     for column, pitch, undoing in _screws(cluster):
         factors[[column, *undoing]] = max(1.0, cluster.geometry.scale / pitch)
+    for each in cluster.geometry.threads if cluster.implicit else ():
+        mine = [c for c, _ in each.undone]  # one hinge may undo the turns of several screws
+        factors[mine] = np.maximum(factors[mine], each.long)
     return factors
 
 
-def undone(cluster: Cluster) -> dict[int, int]:
-    """The columns of hinges that undo the turns of screws, with the screws'."""
-    return {c: column for column, _, undoing in _screws(cluster) for c in undoing}
+def undone(cluster: Cluster) -> dict[int, dict[int, float]]:
+    """The columns of hinges that undo the turns of screws, with their turns for one of each."""
+    found = {c: {column: -1.0} for column, _, undoing in _screws(cluster) for c in undoing}
+    threads = dict[int, dict[int, float]]()
+    for each in cluster.geometry.threads if cluster.implicit else ():
+        for c, sense in each.undone:
+            threads.setdefault(c, {})[each.column] = sense
+    return found | threads
 
 
 def _screws(cluster: Cluster) -> Iterator[tuple[int, float, list[int]]]:
