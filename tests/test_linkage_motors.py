@@ -349,6 +349,24 @@ def test_limits_of_joints_bind_at_ratios_that_are_arguments(options: dict[str, A
         np.testing.assert_allclose(batch, [[min(10.0, 4.0 * abs(own))] * 2, [most] * 2])
 
 
+@pytest.mark.parametrize("effort", ["", 'effort="4"'])
+def test_limits_in_single_precision(effort: str) -> None:
+    """A joint with a limit, and one whose motor may have none."""
+    motor = f'<motor {effort} torque_constant="0.1" velocity="99"/>'
+    model = rm.load(robot(
+        link("a"), link("b"),
+        texts.joint("hip", "base", "a", kind="revolute", more=limited(10)),
+        texts.joint("knee", "a", "b", "0.3 0 0", more='<rotor inertia="1e-4" ratio="5"/>' + motor),
+    ))  # fmt: skip
+    most = [10.0, 20.0 if effort else np.inf]
+    for dtype in ("float32", "float64"):
+        kernel = rm.compile(model, "torque_limits", dtype=dtype)
+        least, greatest, doubt = kernel(*np.zeros((2, 2), dtype))
+        assert greatest.dtype == dtype
+        np.testing.assert_array_equal([least, greatest], [np.negative(most), most])
+        assert doubt == 0.0
+
+
 def test_armature_makes_no_motor_of_a_joint_without_one() -> None:
     """URDF's open trees have it in actuators, which Drake reads; other files have none."""
     more = '<armature value="0.02"/>'

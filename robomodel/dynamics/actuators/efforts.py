@@ -32,9 +32,9 @@ from robomodel.scalars import (
 )
 from robomodel.tolerances import NOTHING, SAME
 
-LARGE_FORCE = 1e150  # stands for no limit where it is multiplied
+LARGE_FORCE = 1e30  # stands for no limit where it is multiplied, in single precision, too
 BAND = 0.01  # share of a velocity limit over which driving force falls to zero, without a curve
-UNLIMITED = 1e100  # a larger force is no limit
+UNLIMITED = 1e20  # a larger force is no limit
 
 
 # --- motors ---
