@@ -53,7 +53,7 @@ CHAIN_ALONG = 30.0  # a chain of frames that are off by e each stays open by up 
 BESIDE_THREADS = 0.1  # of an opening by threads of screws: what other numbers of the file may add
 FIRST_ORDER, STRIDE = 0.3, 0.06  # [rad, sizes] far enough to show what holds to first order only
 # of the search for the exact mechanism, which ends after rounds that gain nothing, too
-MOST_POINTS, ROUNDS, STILL = 60, 40, 8
+MOST_POINTS, ROUNDS, STILL = 60, 60, 15
 # [rad, sizes] how far walks that check it go, and the share of the least singular value that counts
 # at which they end: assembly modes meet where there is none
 FAR, REGULAR = 4.0, 0.2
@@ -681,7 +681,7 @@ def _newton(
         if np.linalg.norm(c[~weak]) > np.linalg.norm(c[weak]):
             step = -vt[~weak].T @ (c[~weak] / s[~weak])
         else:
-            radius = 8.0 * math.sqrt(left)
+            radius = 0.5 * math.sqrt(left)
             mu = (LEAST / radius) ** 2
             while True:
                 step = -vt.T @ (s / (s**2 + mu) * c)
