@@ -304,16 +304,18 @@ def walks(
     far: float,
     stop: float = LARGEST_ROUNDING,
     regular: float = 0.0,
+    long: float = STRIDE,
 ) -> Walks:
     """Walks from q (nq,) straight on in each direction (n, columns), on {U₁ᵀφ = 0} of this rank.
 
     A walk ends at the way ``far``, at a gap above ``stop``, where its steps do not converge, and
-    where the least singular value that counts is below a ``regular`` share of that at q.
+    where the least singular value that counts is below a ``regular`` share of that at q. Its
+    strides are so ``long``, and shorter where they do not converge.
     """
     at, _ = onto_conditions(problem, np.tile(q, (len(ahead), 1)), rank)
     d = ahead / np.maximum(np.linalg.norm(ahead, axis=1, keepdims=True), TINY)
     n = len(ahead)
-    gone, stride = np.zeros(n), np.full(n, STRIDE)
+    gone, stride = np.zeros(n), np.full(n, long)
     points, gaps, distance = [at.q[:1]], [[x] for x in at.open], [[0.0] for _ in range(n)]
     kept = before = float(np.min(at.singular[:, rank - 1])) if rank else math.inf
     first = np.zeros_like(d)
@@ -337,13 +339,13 @@ def walks(
         good = size < 1e-7
         good &= np.linalg.norm(step - stride[on, None] * along, axis=1) < 0.7 * stride[on]
         stride[on[~good]] /= 2
-        going[on[stride[on] < STRIDE / 15]] = False
+        going[on[stride[on] < long / 15]] = False
         for k in np.flatnonzero(good):
             i = int(on[k])
             if not first[i].any():
                 first[i] = step[k]
             gone[i] += float(np.linalg.norm(step[k]))
-            d[i], stride[i] = along[k], STRIDE
+            d[i], stride[i] = along[k], long
             for whole, part in (
                 (at.q, there.q), (at.values, there.values), (at.left, there.left),
                 (at.singular, there.singular), (at.right, there.right),
@@ -634,7 +636,8 @@ def mended(
         start, _ = onto_conditions(current, points[-1:], rank)
         null = start.null(rank)[0]
         ahead = directions(null, rng, 1 if null.shape[1] > 1 else 0)[:6]
-        further = walks(current, start.q[0], rank, ahead, FAR, regular=REGULAR)
+        long = STRIDE * len(ahead) / 2.0  # as many points, however many walks
+        further = walks(current, start.q[0], rank, ahead, FAR, regular=REGULAR, long=long)
         left = max(left, further.largest)
         if left < ROUNDING or left > 0.8 * before:
             break
