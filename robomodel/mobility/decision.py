@@ -57,8 +57,9 @@ MOST_POINTS, ROUNDS, STILL = 60, 60, 15
 # [rad, sizes] how far walks that check it go, and the share of the least singular value that counts
 # at which they end: assembly modes meet where there is none
 FAR, REGULAR = 4.0, 0.2
-# of the greatest singular value: less is what gaps change by at second order; gaps of rounding
-WEAK, LEAST = 1e-4, 3e-15
+# of the greatest singular value: less is what gaps change by at second order; gaps of rounding; and
+# steps in such motions, in roots of the gap: smaller ones stay nearer to the file
+WEAK, LEAST, ROOTS = 1e-4, 3e-15, 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -684,7 +685,7 @@ def _newton(
         if np.linalg.norm(c[~weak]) > np.linalg.norm(c[weak]):
             step = -vt[~weak].T @ (c[~weak] / s[~weak])
         else:
-            radius = 0.5 * math.sqrt(left)
+            radius = ROOTS * math.sqrt(left)
             mu = (LEAST / radius) ** 2
             while True:
                 step = -vt.T @ (s / (s**2 + mu) * c)

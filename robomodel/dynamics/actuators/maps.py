@@ -462,11 +462,12 @@ def saturated(
     gears = [each.terms[0][1] for each in model.actuators]
     between = by_joints(model, matrix, gears, low, high)
     given = by_joints(model, matrix, gears, forces, forces)
+    bound = {each.motors[0] for each in pooled(model) if each.coordinate is None}
 
     def excess(each: Column) -> Scalar:
         """The part of the required force along a column that clipping takes."""
         n = each.motors[0]
-        if n not in {x.motors[0] for x in pooled(model) if x.coordinate is None}:
+        if n not in bound:
             return lost[n]
         return sum((gears[m] * required[m] for m in each.motors), 0.0) - each.low
 
